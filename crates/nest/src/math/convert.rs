@@ -4,7 +4,7 @@
 //! `(-1)^s (1 + mantissa / 2^m) 2^(exponent - b)`, and for exponent 0 the subnormals
 //! `(-1)^s (mantissa / 2^m) 2^(1 - b)`. Decoding is exact; encoding rounds once, to nearest even.
 
-use crate::build::number;
+use crate::build::{integer, number};
 use crate::ir::Scalar;
 use vinelift_tensor::ElementType::{self, *};
 
@@ -97,6 +97,21 @@ pub(super) fn encode(x: Scalar, to: ElementType) -> Scalar {
         }
         _ => E2M1.narrow(&x).cast(U4).bitcast(to),
     }
+}
+
+/// An `f32` that rounds to `f16` as the number itself does. Integers from 2¹⁷ on are as good as 2¹⁷: both are infinite, and what is not
+/// larger is an `f32`.
+pub(super) fn narrow_to_half(x: Scalar) -> Scalar {
+    let ty = x.ty();
+    if !matches!(ty, I32 | U32 | I64 | U64) {
+        return narrow_to_f32(x);
+    }
+    let near = x.min(integer(1 << 17, ty));
+    let near = match ty.is_signed_integer() {
+        true => near.max(integer(-(1 << 17), ty)),
+        false => near,
+    };
+    near.cast(I32).cast(F32)
 }
 
 /// An `f32` that rounds to every storage format as the number itself does.

@@ -114,8 +114,12 @@ impl Math {
             true => self.decode(nest, x),
             false => x.clone(),
         };
-        Some(if self.has_halves && to == F16 {
-            convert::narrow_to_f32(x).cast(F16)
+        Some(if to == F16 {
+            let near = convert::narrow_to_half(x);
+            match self.has_halves {
+                true => near.cast(F16),
+                false => convert::encode(near, to),
+            }
         } else if storage(to) {
             convert::encode(convert::narrow_to_f32(x), to)
         } else {

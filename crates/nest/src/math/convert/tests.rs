@@ -316,3 +316,32 @@ fn storage_formats_meet_by_way_of_f32() {
     assert_eq!(map([(Boolean, &[0, 1])], |[x]| x.cast(F16)), [0, half(1.0)]);
     assert_eq!(map([(I4, &[0x8])], |[x]| x.cast(F16)), [half(-8.0)]);
 }
+
+/// All that are finite, what is next to 2¹⁷, and the ends.
+#[test]
+fn integers_become_f16_as_half_says() {
+    let small = (0..70_000).chain((1 << 17) - 3..(1 << 17) + 3);
+    let ends = [
+        i128::from(i32::MAX),
+        i128::from(u32::MAX),
+        i128::from(i64::MAX),
+        i128::from(u64::MAX),
+    ];
+    let sizes: Vec<i128> = small
+        .chain(ends.into_iter().flat_map(|x| [x - 1, x, x / 3]))
+        .collect();
+    for ty in [I32, U32, I64, U64] {
+        let is_signed = ty.is_signed_integer();
+        let most = (1i128 << (ty.bits() - usize::from(is_signed))) - 1;
+        let least = if is_signed { -most - 1 } else { 0 };
+        let all = sizes.iter().flat_map(|x| [*x, -x, -x - 1]);
+        let numbers: Vec<i128> = all.filter(|x| (least..=most).contains(x)).collect();
+        let mask = u64::MAX >> (64 - ty.bits());
+        let words: Vec<u64> = numbers.iter().map(|x| *x as u64 & mask).collect();
+        let found = map([(ty, &words)], |[x]| x.cast(F16).bitcast(U16));
+        for (x, found) in numbers.iter().zip(found) {
+            let expected = f16::from_f64(*x as f64).to_bits();
+            assert_eq!(found, u64::from(expected), "{ty}: {x}");
+        }
+    }
+}
