@@ -1,10 +1,11 @@
 //! Arithmetic on all lanes, as operations of the vector program.
 
 use super::build::Builder;
-use crate::vector_ir::ops::{LaneOp, Op, cast_steps};
+use crate::target::Target;
+use crate::vector_ir::ops::{LaneOp, Op, cast_steps, is_float};
 use crate::vector_ir::program::Value;
 use vinelift_nest::{Binary, Unary};
-use vinelift_tensor::ElementType::{self, Boolean};
+use vinelift_tensor::ElementType::{self, Boolean, I64};
 
 impl Builder<'_, '_> {
     /// These bits in all lanes.
@@ -36,6 +37,9 @@ impl Builder<'_, '_> {
     }
 
     pub(super) fn cast(&mut self, x: Value, from: ElementType, to: ElementType) -> Option<Value> {
+        if to == I64 && is_float(from) && self.target == Some(Target::Avx2) {
+            return self.long_integers(x, from);
+        }
         let by_lane = || Some(vec![(self.by_lane(LaneOp::Cast(from))?, to)]);
         let steps = cast_steps(from, to).or_else(by_lane)?;
         Some(

@@ -7,11 +7,11 @@ use vinelift_nest::{Binary, Rounding};
 use vinelift_tensor::ElementType::{self, Boolean, F64, I64, U64};
 
 /// The bits of 2⁵², of which the low ones are those of a whole number that is added to it.
-const TWO_52: u64 = (1023 + 52) << 52;
+pub(super) const TWO_52: u64 = (1023 + 52) << 52;
 /// The same of 2⁸⁴, whose last place is 2³².
 const TWO_84: u64 = (1023 + 84) << 52;
 /// 1.5 · 2⁵²: the same for numbers of either sign below 2⁵¹.
-const MAGIC: u64 = TWO_52 | 1 << 51;
+pub(super) const MAGIC: u64 = TWO_52 | 1 << 51;
 const TOP: u64 = 1 << 63;
 
 impl Builder<'_, '_> {
@@ -140,7 +140,7 @@ impl Builder<'_, '_> {
     }
 
     /// `op(x, y)` with a constant `y`.
-    fn with(&mut self, op: Op, ty: ElementType, x: Value, y: u64) -> Value {
+    pub(super) fn with(&mut self, op: Op, ty: ElementType, x: Value, y: u64) -> Value {
         let y = self.constant(y, ty);
         self.apply(op, ty, &[x, y])
     }

@@ -20,6 +20,7 @@ mod division;
 mod division_by_any;
 mod gather;
 mod in_kernel;
+mod long_integers;
 mod prefetch;
 mod rare;
 mod reduce;
