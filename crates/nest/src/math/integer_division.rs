@@ -3,8 +3,12 @@
 //! `x / y` in `f64`, of integers of 8 and 16 bits in `f32`, truncates to the exact quotient. A quotient that
 //! is no whole number lies at least `1 / |y|` below the next whole number `n` in magnitude, which is a part of
 //! `1 / |n y|`, above 2⁻³⁴ (2⁻¹⁸ for 16 bits); rounding moves it by a part of 2⁻⁵³ (2⁻²⁴) at most, so it stays
-//! below `n`. The remainder `x - trunc(x / y) y` is exact, too: no part of it is larger than `x`.
+//! below `n`. The remainder `x - trunc(x / y) y` is exact, too: no part of it is larger than `x`. Two `i32` stay in lanes of 32
+//! bits ([`words`]).
 
+mod words;
+
+use self::words::WordDivision;
 use crate::build::{fma, number, select, zero};
 use crate::ir::{Binary, Kind, Scalar};
 use rustc_hash::FxHashMap;
@@ -12,7 +16,10 @@ use vinelift_tensor::ElementType::{self, *};
 
 /// The divisions of a nest, by the addresses of their operands: a quotient and its remainder share one.
 #[derive(Default)]
-pub(super) struct Divisions(FxHashMap<[usize; 2], Division>);
+pub(super) struct Divisions {
+    by_floats: FxHashMap<[usize; 2], Division>,
+    of_words: FxHashMap<[usize; 2], WordDivision>,
+}
 
 /// Which way a quotient that is no whole number is rounded. The remainder is what it leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +52,13 @@ impl Divisions {
             _ => {}
         }
         let key = [x.address(), y.address()];
-        let division = self.0.entry(key).or_insert_with(|| Division::new(x, y));
+        if ty == I32 && y.as_const().is_none() {
+            let division = self.of_words.entry(key);
+            let division = division.or_insert_with(|| WordDivision::new(x, y));
+            return Some(division.result(op, rounding));
+        }
+        let division = self.by_floats.entry(key);
+        let division = division.or_insert_with(|| Division::new(x, y));
         Some(from_float(division.result(op, rounding), ty))
     }
 }

@@ -121,10 +121,13 @@ fn a_quotient_and_its_remainder_share_a_division() {
             }
             open.extend(x.children().cloned());
         }
+        found.sort_unstable();
+        found.dedup();
         found
     };
     assert_eq!(divisions(&quotient), divisions(&rest));
-    assert_eq!(divisions(&quotient).len(), 1);
+    // One of small numbers, and one of others.
+    assert_eq!(divisions(&quotient).len(), 2);
 }
 
 /// Also if simplifying has found out the sign of a divisor.
