@@ -20,6 +20,8 @@
 //! * **guard**: the condition of a select around a load or wrap, which proves its index.
 //! * **fold bounds**: where the guard of a fold holds, if its ends are data; other points are not visited
 //!   ([`FoldBounds`](crate::FoldBounds)).
+//! * **rarely**: a mark on the condition of a select ([`Unary::Rarely`](crate::Unary::Rarely)): what it takes where the condition
+//!   holds is skipped by code where no lane does.
 //! * **turn**: one point of the outermost axis; stages of one [group](crate::Stage::group) run turn by turn, one after
 //!   the other, as the stages of a recurrent step do.
 //! * **kernel**: stages compiled to one native function; a **sub-nest** is the nest that holds just these
