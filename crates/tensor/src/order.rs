@@ -3,13 +3,16 @@
 mod along;
 mod best;
 mod columns;
+mod first;
+mod lanes;
 mod narrow;
 mod one_by_one;
 
 use crate::memory::{collected, filled};
 use crate::{ElementType, Tensor, TensorError};
+use narrow::NarrowKeys;
 
-pub use along::{Found, Wanted, best_along};
+pub use along::{Wanted, best_along};
 pub use one_by_one::OneByOne;
 
 /// A direction to sort in. NaN comes last in both.

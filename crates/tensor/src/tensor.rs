@@ -235,7 +235,7 @@ fn check_bytes(
     })
 }
 
-fn check_count(
+pub(crate) fn check_count(
     element_type: ElementType,
     shape: &[usize],
     found: usize,

@@ -43,8 +43,12 @@ pub(crate) fn integers(
 ) -> Result<Tensor, TensorError> {
     match ty {
         ElementType::I32 => {
-            let values = collected(values.iter().map(|x| *x as i32))?;
-            Tensor::from_slice(shape, &values)
+            let mut tensor = Tensor::zeros(ty, shape)?;
+            let elements = tensor.as_mut_slice::<i32>()?;
+            for (to, x) in elements.iter_mut().zip(values) {
+                *to = *x as i32;
+            }
+            Ok(tensor)
         }
         _ => Tensor::from_slice(shape, values),
     }

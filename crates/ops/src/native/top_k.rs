@@ -15,7 +15,7 @@ use crate::{
     Attributes, Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType,
 };
 use serde::Deserialize;
-use vinelift_tensor::order::{Direction, Found, Wanted, best_along};
+use vinelift_tensor::order::{Direction, Wanted, best_along};
 use vinelift_tensor::{Dim, ElementType, Extent, PartialShape, Tensor};
 
 pub(crate) static V1: OpDef = version(&["opset1"], Build::Native(without_stable));
@@ -100,10 +100,11 @@ impl Native for TopK {
             k,
             by_position: self.sort == Sort::Index,
         };
-        let found = best_along(data, [outer, extent, inner], wanted, &|| cx.go_on().is_ok())?;
-        let Found { indices, places } = found.ok_or(OpError::Cancelled)?;
+        let dims = [outer, extent, inner];
+        let found = best_along(data, dims, wanted, &|| cx.go_on().is_ok())?;
+        let indices = found.ok_or(OpError::Cancelled)?;
         Ok(vec![
-            data.take(&shape, &places)?,
+            data.take_along(dims, &shape, &indices)?,
             integers(self.index_element_type, &shape, &indices)?,
         ])
     }

@@ -1,7 +1,9 @@
 //! The best elements of the slices of a tensor along an axis.
 
 use super::best::Best;
-use super::columns::{COLUMNS, Columns};
+use super::columns::Columns;
+use super::first;
+use super::lanes::{Key, LANES, Row, Singles, Source};
 use super::narrow::NarrowKeys;
 use super::{Direction, keys, select, sort};
 use crate::memory::{filled, room_for};
@@ -21,39 +23,31 @@ pub struct Wanted {
     pub by_position: bool,
 }
 
-/// The best elements of the slices, in the order of a tensor of them.
-#[derive(Debug)]
-pub struct Found {
-    /// Their positions in their slices.
-    pub indices: Vec<i64>,
-    /// Their positions among all elements.
-    pub places: Vec<usize>,
-}
-
-/// Finds the `k` best elements of each slice of a tensor of dims `[outer, extent, inner]` along the second of them. After
-/// a few slices each it asks whether to go on; `None` is the answer if not.
+/// Finds the `k` best elements of each slice of a tensor of dims `[outer, extent, inner]` along the second of them: their
+/// positions in their slices, in the order of a tensor of dims `[outer, k, inner]`. After a few slices each it asks
+/// whether to go on; `None` is the answer if not.
 pub fn best_along(
     tensor: &Tensor,
     [outer, extent, inner]: [usize; 3],
     wanted: Wanted,
     go_on: &dyn Fn() -> bool,
-) -> Result<Option<Found>, TensorError> {
+) -> Result<Option<Vec<i64>>, TensorError> {
     let count = outer.saturating_mul(wanted.k).saturating_mul(inner);
     let mut slices = Slices {
         extent,
         inner,
         wanted,
         go_on,
-        found: Found {
-            indices: filled(count, 0)?,
-            places: filled(count, 0)?,
-        },
+        found: filled(count, 0)?,
     };
     let done = match NarrowKeys::of(tensor, wanted.direction) {
         _ if count == 0 => true,
-        Some(keys) if u32::try_from(extent).is_ok() => match inner {
-            1 => slices.lines(keys, outer)?,
-            _ => slices.columns(keys, outer)?,
+        Some(keys) if u32::try_from(extent).is_ok() => match (wanted.k, inner) {
+            (2.., 1) => slices.lines(keys, outer)?,
+            _ => match Singles::of(tensor, wanted.direction) {
+                Some(singles) => slices.by_rows(singles, outer)?,
+                None => slices.by_rows(keys, outer)?,
+            },
         },
         _ => slices.wide(&keys(tensor, wanted.direction)?, outer)?,
     };
@@ -65,7 +59,7 @@ struct Slices<'a> {
     inner: usize,
     wanted: Wanted,
     go_on: &'a dyn Fn() -> bool,
-    found: Found,
+    found: Vec<i64>,
 }
 
 impl Slices<'_> {
@@ -92,14 +86,71 @@ impl Slices<'_> {
         Ok(true)
     }
 
-    /// With narrow keys, in a dim before the last.
-    fn columns(&mut self, keys: NarrowKeys<'_>, outer: usize) -> Result<bool, TensorError> {
+    /// With what is fast to compare.
+    fn by_rows<S: Source>(&mut self, source: S, outer: usize) -> Result<bool, TensorError> {
+        match (self.wanted.k, self.inner) {
+            (1, 1) => self.first_of_lines(source, outer),
+            (1, _) => self.first_of_columns(source, outer),
+            _ => self.columns(source, outer),
+        }
+    }
+
+    /// The best one each, in the last dim.
+    fn first_of_lines<S: Source>(&mut self, source: S, outer: usize) -> Result<bool, TensorError> {
+        let extent = self.extent;
+        let mut room = [[S::Key::WORST; LANES]; first::ROWS];
+        if extent <= first::SHORT && outer >= LANES {
+            for o in (0..outer).step_by(LANES) {
+                if !(self.go_on)() {
+                    return Ok(false);
+                }
+                // Those of the last block may have been in the one before.
+                let o = o.min(outer - LANES);
+                let found = first::of_short_lines(&source, o * extent, extent, &mut room);
+                self.write_row(o, 0, &found);
+            }
+            return Ok(true);
+        }
+        for o in 0..outer {
+            if !(self.go_on)() {
+                return Ok(false);
+            }
+            let found = first::of_line(&source, o * extent, extent, &mut room);
+            self.write_row(o, 0, &[found]);
+        }
+        Ok(true)
+    }
+
+    /// The best one each, in a dim before the last.
+    fn first_of_columns<S: Source>(
+        &mut self,
+        source: S,
+        outer: usize,
+    ) -> Result<bool, TensorError> {
+        let width = self.inner.min(LANES);
+        let mut room = filled(self.extent, [S::Key::WORST; LANES])?;
+        for o in 0..outer {
+            for first in (0..self.inner).step_by(LANES) {
+                if !(self.go_on)() {
+                    return Ok(false);
+                }
+                let first = first.min(self.inner - width);
+                let start = o * self.extent * self.inner + first;
+                let found = first::of_columns(&source, start, self.inner, width, &mut room);
+                self.write_row(o, first, &found[..width]);
+            }
+        }
+        Ok(true)
+    }
+
+    /// In a dim before the last.
+    fn columns<S: Source>(&mut self, source: S, outer: usize) -> Result<bool, TensorError> {
         let (extent, inner) = (self.extent, self.inner);
-        let width = inner.min(COLUMNS);
+        let width = inner.min(LANES);
         let mut best = Best::new(self.wanted.k, extent)?;
-        let mut block = filled(extent.saturating_mul(width), 0)?;
+        let mut block = filled(extent.saturating_mul(width), S::Key::WORST)?;
         let mut together = match width {
-            COLUMNS => Columns::new(self.wanted.k, extent)?,
+            LANES => Columns::new(self.wanted.k, extent)?,
             _ => None,
         };
         let mut line = filled(if together.is_some() { 0 } else { extent }, 0)?;
@@ -110,8 +161,8 @@ impl Slices<'_> {
                 }
                 // Those of the last block may have been in the one before.
                 let first = first.min(inner - width);
-                keys.read(o * extent * inner + first, inner, width, &mut block);
-                let rows = block.as_chunks().0;
+                source.read(o * extent * inner + first, inner, width, &mut block);
+                let rows: &[Row<S::Key>] = block.as_chunks().0;
                 if let Some(columns) = &mut together {
                     columns.find(rows);
                 }
@@ -120,7 +171,8 @@ impl Slices<'_> {
                         Some(columns) => columns.give(rows, column, &mut best),
                         None => {
                             let keys = block.iter().skip(column).step_by(width);
-                            line.iter_mut().zip(keys).for_each(|(to, key)| *to = *key);
+                            let keys = line.iter_mut().zip(keys);
+                            keys.for_each(|(to, key)| *to = key.narrow());
                             best.start(&line)?;
                         }
                     }
@@ -151,14 +203,20 @@ impl Slices<'_> {
         Ok(true)
     }
 
+    /// The only one that was found in each of the slices from `(o, i)` on.
+    fn write_row(&mut self, o: usize, i: usize, positions: &[u32]) {
+        let found = &mut self.found[o * self.inner + i..];
+        for (found, position) in found.iter_mut().zip(positions) {
+            *found = i64::from(*position);
+        }
+    }
+
     /// What was found in slice `(o, i)`.
     fn write(&mut self, o: usize, i: usize, positions: impl Iterator<Item = usize>) {
-        let first = o * self.wanted.k * self.inner + i;
-        let indices = self.found.indices[first..].iter_mut().step_by(self.inner);
-        let places = self.found.places[first..].iter_mut().step_by(self.inner);
-        for ((index, place), j) in indices.zip(places).zip(positions) {
-            *index = j as i64;
-            *place = (o * self.extent + j) * self.inner + i;
+        let mut at = o * self.wanted.k * self.inner + i;
+        for position in positions {
+            self.found[at] = position as i64;
+            at += self.inner;
         }
     }
 }
@@ -171,7 +229,7 @@ mod tests {
     #[test]
     fn slices_of_every_dim() {
         let extents = [1, 2, 4, 5, 6, 32, 33, 300];
-        let inners = [1, 2, COLUMNS - 1, COLUMNS, COLUMNS + 1, 3 * COLUMNS];
+        let inners = [1, 2, LANES - 1, LANES, LANES + 1, 3 * LANES];
         for (extent, inner) in extents.iter().flat_map(|e| inners.map(|i| (*e, i))) {
             let dims = [2, extent, inner];
             let values = (0..2 * extent * inner).map(|k| (k * 7919 % 101) as f64);
@@ -211,11 +269,7 @@ mod tests {
                 let dims = [outer, extent, inner];
                 let found = best_along(tensor, dims, wanted, &|| true);
                 let found = found.unwrap().unwrap();
-                assert_eq!(found.indices, want, "{k} of {extent}, {inner}");
-                for (n, place) in found.places.into_iter().enumerate() {
-                    let (o, i, j) = (n / (k * inner), n % inner, want[n] as usize);
-                    assert_eq!(place, (o * extent + j) * inner + i);
-                }
+                assert_eq!(found, want, "{k} of {extent}, {inner}");
                 assert!(
                     best_along(tensor, dims, wanted, &|| false)
                         .unwrap()

@@ -77,13 +77,15 @@ impl NarrowKeys<'_> {
     }
 }
 
-fn single_key(x: f32, flip: i32) -> i32 {
+#[inline]
+pub(super) fn single_key(x: f32, flip: i32) -> i32 {
     let bits = x.to_bits().cast_signed();
     float_key(bits, bits & i32::MAX, 0x7f80_0000, flip)
 }
 
 /// The key of a float of these bits, of which `magnitude` is without the sign: it is negated for a sign, and once
 /// more if `flip` is all ones. So both zeros have the same one. `infinity` is the magnitude that NaNs are above.
+#[inline]
 fn float_key(bits: i32, magnitude: i32, infinity: i32, flip: i32) -> i32 {
     let sign = (bits >> 31) ^ flip;
     let key = (magnitude ^ sign).wrapping_sub(sign);
