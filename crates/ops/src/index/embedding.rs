@@ -6,7 +6,8 @@
 //! the table is an error, also a negative one; so is a default index that is used.
 
 use crate::error::ensure;
-use crate::layout::index_map::within_extent;
+use crate::layout::index_map::{last, within_extent};
+use crate::region::counted::between;
 use crate::{Infer, Lower, OpError, TensorType};
 use serde::Deserialize;
 use vinelift_nest::build::{index, select, zero};
@@ -102,8 +103,7 @@ pub(crate) fn lower(cx: &mut Lower<'_>, reduction: Reduction, bag: BufferId) {
         ([&[in_bag(cx, b, bags, position)], rest].concat(), row)
     });
 
-    let mean = reduction == Reduction::Mean;
-    if !mean && !cx.has("default_index") {
+    if reduction == Reduction::Sum && !cx.has("default_index") {
         if sums != out {
             cx.define(out, |cx, at| cx.load_from(sums, at).cast(ty));
         }
@@ -123,17 +123,84 @@ pub(crate) fn lower(cx: &mut Lower<'_>, reduction: Reduction, bag: BufferId) {
     cx.define(out, |cx, at| {
         let count = cx.load_from(counts, &at[..1]);
         let sum = cx.load_from(sums, at);
-        let value = if mean {
-            sum / count.max(index(1)).cast(wide)
-        } else {
-            sum
-        };
-        select(
-            count.gt(index(0)),
-            value.cast(ty),
-            default_row(cx, &at[1..]),
-        )
+        let default = default_index(cx);
+        result(cx, reduction, (count, sum), default, &at[1..])
     });
+}
+
+/// Sums where bag `b` is of the positions `starts[b] .. starts[b + 1]` of `indices`, and these come one after the other.
+pub(crate) fn lower_ranges(cx: &mut Lower<'_>, reduction: Reduction, starts: BufferId) {
+    let out = cx.output(0);
+    if cx.extents_of(out).iter().any(|n| *n == 0) {
+        return;
+    }
+    let wide = sum_type(cx.type_of(out), reduction);
+    let (positions, extent) = (cx.extents("indices")[0], cx.extents("emb_table")[0]);
+    // Checked before they are used, so that the rows of a bag are summed side by side.
+    let rows = cx.temporary("rows", ElementType::I64, &[positions]);
+    cx.define(rows, |cx, p| {
+        let first = cx.load_from(starts, &[index(0)]);
+        let row = cx.index("indices", p, extent, Policy::CHECK);
+        // Positions in no bag are not even looked up.
+        select(p[0].ge(first), row, index(0))
+    });
+    let defaults = cx.has("default_index").then(|| {
+        let bags = cx.extents_of(out)[0];
+        let defaults = cx.temporary("defaults", ElementType::I64, &[bags]);
+        cx.define(defaults, |cx, b| {
+            let [begin, end] = bag(cx, starts, &b[0]);
+            let is_used = end.le(begin) & has_default(cx);
+            let default = default_index(cx).unwrap_or_else(|| index(0));
+            select(is_used, default, index(0))
+        });
+        defaults
+    });
+    // Clamped to be known to be inside; of a table without rows none has been found.
+    let row_of = |cx: &mut Lower<'_>, rows: BufferId, at: &[Scalar]| match extent == 0 {
+        true => cx.wrap(index(0), extent, Policy::CHECK, "indices", at),
+        false => cx.load_from(rows, at).max(index(0)).min(last(extent)),
+    };
+    cx.define(out, |cx, at| {
+        let [begin, end] = bag(cx, starts, &at[0]);
+        let bounds = [begin.clone(), end.clone()];
+        let sum = between(cx, Binary::Add, bounds, positions, &zero(wide), |cx, p| {
+            let position = std::slice::from_ref(p);
+            let row = row_of(cx, rows, position);
+            weighted(cx, position, &[&[row], &at[1..]].concat(), wide)
+        });
+        let default = defaults.map(|defaults| row_of(cx, defaults, &at[..1]));
+        result(cx, reduction, (end - begin, sum), default, &at[1..])
+    });
+}
+
+/// The positions where bag `b` begins and ends.
+fn bag(cx: &Lower<'_>, starts: BufferId, b: &Scalar) -> [Scalar; 2] {
+    [b.clone(), b + 1].map(|b| cx.load_from(starts, &[b]))
+}
+
+/// The element `rest` of a bag of `count` rows whose sum is `sum`: if there are none, that of row `default`.
+fn result(
+    cx: &Lower<'_>,
+    reduction: Reduction,
+    (count, sum): (Scalar, Scalar),
+    default: Option<Scalar>,
+    rest: &[Scalar],
+) -> Scalar {
+    let (ty, wide) = (cx.element("emb_table"), sum.ty());
+    let value = match (reduction, &default) {
+        (Reduction::Sum, None) => return sum.cast(ty),
+        (Reduction::Sum, _) => sum,
+        (Reduction::Mean, _) => sum / count.clone().max(index(1)).cast(wide),
+    };
+    let default = default.map(|row| {
+        let row = cx.load("emb_table", &[&[row], rest].concat());
+        select(has_default(cx), row, zero(ty))
+    });
+    select(
+        count.gt(index(0)),
+        value.cast(ty),
+        default.unwrap_or_else(|| zero(ty)),
+    )
 }
 
 /// `per_sample_weights[position] * emb_table[indices[position], rest..]`, of type `wide`.
@@ -144,11 +211,14 @@ pub(crate) fn row(
     wide: ElementType,
 ) -> Scalar {
     let extent = cx.extents("emb_table")[0];
-    let compute = cx.element("emb_table").compute();
     let index = cx.index("indices", position, extent, Policy::CHECK);
-    let value = cx
-        .load("emb_table", &[&[index], rest].concat())
-        .cast(compute);
+    weighted(cx, position, &[&[index], rest].concat(), wide)
+}
+
+/// `per_sample_weights[position] * emb_table[at]`, of type `wide`.
+fn weighted(cx: &mut Lower<'_>, position: &[Scalar], at: &[Scalar], wide: ElementType) -> Scalar {
+    let compute = cx.element("emb_table").compute();
+    let value = cx.load("emb_table", at).cast(compute);
     if !cx.has("per_sample_weights") {
         return value.cast(wide);
     }
@@ -177,20 +247,19 @@ fn in_bag(cx: &mut Lower<'_>, bag: Scalar, bags: Extent, position: &[Scalar]) ->
     )
 }
 
-fn default_row(cx: &mut Lower<'_>, rest: &[Scalar]) -> Scalar {
-    let none = zero(cx.element("emb_table"));
+/// The row that bags without positions give, to be asked for only where there are such.
+fn default_index(cx: &mut Lower<'_>) -> Option<Scalar> {
     if !cx.has("default_index") {
-        return none;
+        return None;
     }
-    let extent = cx.extents("emb_table")[0];
     let position = vec![index(0); cx.extents("default_index").len()];
+    let extent = cx.extents("emb_table")[0];
+    Some(cx.index("default_index", &position, extent, Policy::CHECK))
+}
+
+/// Whether that is a row.
+fn has_default(cx: &Lower<'_>) -> Scalar {
     let default = cx.load_only("default_index");
     let compute = default.ty().compute();
-    let given = default.cast(compute).cast(ElementType::I64).ne(index(-1));
-    let index = cx.index("default_index", &position, extent, Policy::CHECK);
-    select(
-        given,
-        cx.load("emb_table", &[&[index], rest].concat()),
-        none,
-    )
+    default.cast(compute).cast(ElementType::I64).ne(index(-1))
 }

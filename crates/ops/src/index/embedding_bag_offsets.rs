@@ -3,16 +3,17 @@
 //!
 //! Specification: EmbeddingBagOffsets-15 and EmbeddingBagOffsetsSum-3; see [`super::embedding`]. An
 //! offset outside `0..=len(indices)` is an error. Offsets that decrease have no meaning there; here
-//! each index is in at most one bag.
+//! a bag that would begin before the last one begins where that does, so that each index is in at most
+//! one bag.
 
 use super::embedding::{self, Reduction};
-use super::search::count_passing;
 use crate::attrs::NoAttributes;
 use crate::op::parse;
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::Policy;
-use vinelift_tensor::{Dim, ElementType::I64};
+use vinelift_nest::build::{index, select};
+use vinelift_nest::{Mode, Policy, Scalar};
+use vinelift_tensor::{Dim, ElementType::I64, Extent};
 
 pub(crate) static DEF: OpDef = version(
     "EmbeddingBagOffsets",
@@ -66,28 +67,22 @@ impl Op for EmbeddingBagOffsets {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let positions = cx.extents("indices");
+        let positions = cx.extents("indices")[0];
         let bags = cx.extents("offsets");
-        let starts = cx.temporary("starts", I64, &bags);
-        cx.define(starts, |cx, b| {
+        let starts = cx.temporary("starts", I64, &[bags[0].sum(1.into())]);
+        // A bag that would begin before the last one does begins where that does.
+        cx.stage(&bags, starts, Mode::Set, |cx, b| {
             let offset = cx.load("offsets", b);
-            cx.wrap(
-                offset,
-                positions[0].sum(1.into()),
-                Policy::CHECK,
-                "offsets",
-                b,
-            )
+            let most = positions.sum(1.into());
+            let offset = cx.wrap(offset, most, Policy::CHECK, "offsets", b);
+            let before = cx.load_from(starts, &[&b[0] - 1]);
+            let later = before.max(offset.clone());
+            (b.to_vec(), select(b[0].gt(index(0)), later, offset))
         });
-        let bag = cx.temporary("bag", I64, &positions);
-        cx.define(bag, |cx, i| {
-            let begun = |b: &_| {
-                cx.load_from(starts, std::slice::from_ref(b))
-                    .le(i[0].clone())
-            };
-            count_passing(bags[0], begun) - 1
+        cx.stage(&[Extent::ONE; 0], starts, Mode::Set, |_, _| {
+            (vec![Scalar::extent(bags[0])], Scalar::extent(positions))
         });
-        embedding::lower(cx, self.reduction, bag);
+        embedding::lower_ranges(cx, self.reduction, starts);
     }
 }
 
@@ -166,6 +161,17 @@ mod tests {
     }
 
     #[test]
+    fn a_table_without_rows() {
+        let inputs = [i32s(&[0, 2], &[]), i32s(&[0], &[]), i32s(&[2], &[0, 0])];
+        assert_eq!(run(&SUM, &[], &inputs), i32s(&[2, 2], &[0; 4]));
+        let inputs = [i32s(&[0, 2], &[]), i32s(&[1], &[0]), i32s(&[1], &[0])];
+        assert_eq!(
+            error(&SUM, &[], &inputs),
+            "layer 'op' (EmbeddingBagOffsetsSum, opset3): `indices`[0] is 0, but the dim it indexes is empty"
+        );
+    }
+
+    #[test]
     fn integer_means_truncate() {
         let rows = Tensor::from_slice(&[2], &[-100i8, -101]).unwrap();
         let out = run(
@@ -220,5 +226,72 @@ mod tests {
         );
         let message = "`per_sample_weights` [3] must have the shape of `indices` [2]";
         assert_eq!(error(&DEF, &[], &inputs(&[1.0; 3])), message);
+    }
+
+    /// Row by row and in their order, as the formula says.
+    fn summed(
+        table: &[[f32; 2]],
+        (indices, weights): (&[usize], Option<&[f32]>),
+        offsets: &[usize],
+        default: Option<i64>,
+    ) -> Vec<f32> {
+        let mut out = Vec::new();
+        let mut begin = 0;
+        for (b, offset) in offsets.iter().enumerate() {
+            begin = begin.max(*offset);
+            let next = offsets.get(b + 1).copied().unwrap_or(indices.len());
+            let mut sum = [0.0, 0.0];
+            for i in begin..next.max(begin) {
+                let row = table[indices[i]].map(|x| weights.map_or(x, |w| x * w[i]));
+                sum = [sum[0] + row[0], sum[1] + row[1]];
+            }
+            match default.and_then(|row| usize::try_from(row).ok()) {
+                Some(row) if next <= begin => out.extend(table[row]),
+                _ => out.extend(sum),
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn any_offsets_in_any_order() {
+        let table = [
+            [1.5, 7.25],
+            [-0.0, 1e30],
+            [3e38, -1.0],
+            [1e-3, 0.1],
+            [-7.0, f32::INFINITY],
+        ];
+        let mut state = 1u64;
+        let mut below = |n: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) as usize % n
+        };
+        let numbers =
+            |x: &[usize]| i64s(&[x.len()], &x.iter().map(|x| *x as i64).collect::<Vec<_>>());
+        for case in 0..400 {
+            let n = below(30);
+            let indices: Vec<usize> = (0..n).map(|_| below(5)).collect();
+            let mut offsets: Vec<usize> = (0..below(8)).map(|_| below(n + 1)).collect();
+            if case % 2 == 0 {
+                offsets.sort_unstable();
+            }
+            let weights: Vec<f32> = (0..n).map(|_| below(9) as f32 - 3.5).collect();
+            let weights = (case % 3 == 0).then_some(&weights[..]);
+            // Weights come after the default index.
+            let default = (case % 5 > 0 || weights.is_some()).then(|| below(6) as i64 - 1);
+            let mut inputs = vec![
+                f32s(&[5, 2], table.as_flattened()),
+                numbers(&indices),
+                numbers(&offsets),
+            ];
+            inputs.extend(default.map(|row| i64s(&[], &[row])));
+            inputs.extend(weights.map(|weights| f32s(&[n], weights)));
+            let found = run(&SUM, &[], &inputs);
+            let want = summed(&table, (&indices, weights), &offsets, default);
+            assert_eq!(found, f32s(&[offsets.len(), 2], &want), "{case}");
+        }
     }
 }

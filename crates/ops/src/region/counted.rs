@@ -18,7 +18,7 @@ pub(super) fn counted<'a>(
 }
 
 /// `init op body(begin) op … op body(end - 1)`, where `[begin, end]` are data, of the points that are below `extent`. `init` is neutral.
-pub(super) fn between<'a>(
+pub(crate) fn between<'a>(
     cx: &mut Lower<'a>,
     op: Binary,
     [begin, end]: [Scalar; 2],

@@ -5,7 +5,7 @@
 //! is loaded there is left out where the operator says so.
 
 mod align;
-mod counted;
+pub(crate) mod counted;
 pub(crate) mod deformable_psroi_pooling;
 pub(crate) mod psroi_pooling;
 mod regions;
