@@ -6,14 +6,17 @@
 //! holds `u` and `v` by turns (NV12), or all `u` and then all `v` (I420), packed without regard to rows. Chosen
 //! where the specifications are silent, as OpenVINO does: integers are rounded to nearest, ties to even.
 
+#[cfg(test)]
+mod tests;
+
 use crate::attrs::NoAttributes;
 use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::layout::extent::{countable, divided};
 use crate::layout::index_map::unflatten;
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
-use vinelift_nest::Scalar;
-use vinelift_nest::build::{clamp, index, select};
+use vinelift_nest::build::{clamp, index};
+use vinelift_nest::{Mode, Scalar};
 use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
 
 pub(crate) static NV12_TO_RGB: OpDef = nv12(
@@ -135,54 +138,80 @@ impl Op for YuvToRgb {
             return;
         }
         let wide = arithmetic(ty);
-        cx.define(out, |cx, at| {
-            let value = |x: Scalar| widened(x).cast(wide);
-            let mut luma = at.to_vec();
-            luma[3] = index(0);
-            let [u, v] = self.chroma(cx, at, &image);
-            let c = (value(cx.load("y", &luma)) + -16.0) * 1.164;
-            let (u, v) = (value(u) + -128.0, value(v) + -128.0);
-            let red = &c + &v * 1.596;
-            let green = &c - &u * 0.391 - &v * 0.813;
-            let blue = &c + &u * 2.018;
-            let (first, last) = if self.red_first {
-                (red, blue)
-            } else {
-                (blue, red)
-            };
-            let rest = select(at[3].eq(index(1)), green, last);
-            let colour = clamp(select(at[3].eq(index(0)), first, rest), 0.0, 255.0);
-            match ty.is_integer() {
-                true => colour.round().cast(ty),
-                false => colour.cast(ty),
-            }
+        let value = |x: Scalar| widened(x).cast(wide);
+        let [n, rows, columns] = [image[0], image[1], image[2]];
+        let [half_rows, half] = [rows, columns].map(|extent| extent.quotient(2.into()));
+
+        // What comes next is computed side by side of neighbours in memory: these are pixels of even or of odd columns, and of one
+        // colour.
+        let luma = cx.temporary("luma", wide, &[2.into(), n, rows, half]);
+        for parity in 0..2 {
+            cx.stage(&[n, rows, half], luma, Mode::Set, |cx, at| {
+                let pixel = [at[0].clone(), at[1].clone(), &at[2] * 2 + parity, index(0)];
+                let c = (value(cx.load("y", &pixel)) + -16.0) * 1.164;
+                ([&[index(parity)], at].concat(), c)
+            });
+        }
+        let chroma = cx.temporary("chroma", wide, &[2.into(), n, half_rows, half]);
+        for channel in 0..2 {
+            cx.stage(&[n, half_rows, half], chroma, Mode::Set, |cx, at| {
+                let value = value(self.chroma(cx, channel, at, &image)) + -128.0;
+                ([&[index(channel as i64)], at].concat(), value)
+            });
+        }
+        let planes = cx.temporary("planes", ty, &[6.into(), n, rows, half]);
+        for (colour, parity) in (0..3).flat_map(|colour| [0, 1].map(|parity| (colour, parity))) {
+            cx.stage(&[n, rows, half], planes, Mode::Set, |cx, at| {
+                let c = cx.load_from(luma, &[&[index(parity)], at].concat());
+                let [u, v] = [0, 1].map(|channel| {
+                    let at = [index(channel), at[0].clone(), &at[1] / 2, at[2].clone()];
+                    cx.load_from(chroma, &at)
+                });
+                let mixed = match (colour, self.red_first) {
+                    (0, true) | (2, false) => c + v * 1.596,
+                    (1, _) => c - u * 0.391 - v * 0.813,
+                    _ => c + u * 2.018,
+                };
+                let mixed = clamp(mixed, 0.0, 255.0);
+                let value = match ty.is_integer() {
+                    true => mixed.round().cast(ty),
+                    false => mixed.cast(ty),
+                };
+                ([&[index(2 * colour + parity)], at].concat(), value)
+            });
+        }
+        // A row stays in the cache until all of it has come.
+        cx.stage(&[n, rows, 6.into(), half], out, Mode::Set, |cx, at| {
+            let [n, i, plane, j] = [0, 1, 2, 3].map(|d| at[d].clone());
+            let (colour, parity) = (&plane / 2, plane.clone().rem(index(2)));
+            let value = cx.load_from(planes, &[plane, n.clone(), i.clone(), j.clone()]);
+            (vec![n, i, j * 2 + parity, colour], value)
         });
     }
 }
 
 impl YuvToRgb {
-    /// The `u` and `v` of pixel `at` of an image of shape `image`.
-    fn chroma(&self, cx: &Lower<'_>, at: &[Scalar], image: &[Extent]) -> [Scalar; 2] {
-        let (n, i, j) = (&at[0], &at[1] / 2, &at[2] / 2);
-        let (rows, columns) = (image[1], image[2]);
-        let at = |row: &Scalar, column: Scalar, channel: i64| {
-            [n.clone(), row.clone(), column, index(channel)]
-        };
+    /// The `u`, or `v` for channel 1, of the pixels of rows `2 · at[1]` and columns `2 · at[2]` and those after them, of an image
+    /// of shape `image`.
+    fn chroma(&self, cx: &Lower<'_>, channel: usize, at: &[Scalar], image: &[Extent]) -> Scalar {
+        let [n, i, j] = [0, 1, 2].map(|d| at[d].clone());
+        let k = index(channel as i64);
         match (self.planes, cx.inputs().len()) {
             (Planes::Interleaved, 1) => {
-                let row = &i + &Scalar::extent(rows);
-                [0, 1].map(|k| cx.load("y", &at(&row, &j * 2 + k, 0)))
+                let row = i + &Scalar::extent(image[1]);
+                cx.load("y", &[n, row, j * 2 + k, index(0)])
             }
-            (Planes::Interleaved, _) => [0, 1].map(|k| cx.load("uv", &at(&i, j.clone(), k))),
+            (Planes::Interleaved, _) => cx.load("uv", &[n, i, j, k]),
             (Planes::Separate, 1) => {
-                let half = [rows, columns].map(|n| n.quotient(2.into()));
+                let half = [image[1], image[2]].map(|n| n.quotient(2.into()));
                 let places = match image.iter().any(|n| n.is_symbolic()) {
                     true => below_by_halves(&i, &j, half),
                     false => below(&i, &j, half),
                 };
-                places.map(|[row, column]| cx.load("y", &at(&row, column, 0)))
+                let [row, column] = places[channel].clone();
+                cx.load("y", &[n, row, column, index(0)])
             }
-            (Planes::Separate, _) => ["u", "v"].map(|name| cx.load(name, &at(&i, j.clone(), 0))),
+            (Planes::Separate, _) => cx.load(["u", "v"][channel], &[n, i, j, index(0)]),
         }
     }
 }
@@ -236,71 +265,5 @@ pub(super) fn arithmetic(ty: ElementType) -> ElementType {
     match ty.compute() {
         ElementType::U8 => ElementType::F32,
         wide => wide,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{error, infer, run};
-    use vinelift_tensor::Tensor;
-
-    fn bytes(shape: &[usize], values: &[u8]) -> Tensor {
-        Tensor::from_slice(shape, values).unwrap()
-    }
-
-    const LUMA: [u8; 8] = [16, 235, 100, 180, 81, 145, 41, 255];
-
-    /// By the formulas of the specification, in NumPy.
-    #[test]
-    fn planes_and_order() {
-        let y = bytes(&[1, 2, 4, 1], &LUMA);
-        let uv = bytes(&[1, 1, 2, 2], &[120, 126, 172, 65]);
-        let (u, v) = (
-            bytes(&[1, 1, 2, 1], &[120, 172]),
-            bytes(&[1, 1, 2, 1], &[126, 65]),
-        );
-        let two = run(&NV12_TO_RGB, &[], &[y.clone(), uv]);
-        let three = run(&I420_TO_RGB, &[], &[y, u, v]);
-        assert_eq!(two, three);
-        let nv12 = bytes(&[1, 3, 4, 1], &[&LUMA[..], &[120, 126, 172, 65]].concat());
-        assert_eq!(run(&NV12_TO_RGB, &[], std::slice::from_ref(&nv12)), two);
-        let i420 = bytes(&[1, 3, 4, 1], &[&LUMA[..], &[120, 172, 126, 65]].concat());
-        assert_eq!(run(&I420_TO_RGB, &[], std::slice::from_ref(&i420)), two);
-        let swapped: Vec<u8> = two
-            .bytes()
-            .chunks(3)
-            .flat_map(|p| [p[2], p[1], p[0]])
-            .collect();
-        let swapped = bytes(&[1, 2, 4, 3], &swapped);
-        assert_eq!(run(&NV12_TO_BGR, &[], &[nv12]), swapped);
-        assert_eq!(run(&I420_TO_BGR, &[], &[i420]), swapped);
-        #[rustfmt::skip]
-        let want = [0, 5, 0, 252, 255, 239, 0, 132, 187, 90, 225, 255, 72, 80, 60, 147, 155, 134, 0, 63, 118, 178, 255, 255];
-        assert_eq!(two, bytes(&[1, 2, 4, 3], &want));
-    }
-
-    #[test]
-    fn shapes() {
-        let data = |dims| (ElementType::F16, PartialShape::ranked(dims), None);
-        let one = Dim::fixed(1);
-        let half = data(vec![Dim::fixed(2), Dim::ANY, Dim::fixed(4), Dim::fixed(2)]);
-        let y = data(vec![Dim::ANY, Dim::fixed(6), Dim::ANY, one]);
-        let found = infer(&NV12_TO_BGR, &[], &[y.clone(), half]);
-        assert_eq!(found, ("f16[2, 6, 8, 3]".to_owned(), vec![]));
-        assert_eq!(infer(&I420_TO_RGB, &[], &[y]).0, "f16[?, 4, ?, 3]");
-        let zeros = |shape: &[usize]| Tensor::zeros(ElementType::U8, shape).unwrap();
-        let message = "the rows of `y` [1, 4, 2, 1] must be a multiple of 3";
-        assert_eq!(error(&NV12_TO_RGB, &[], &[zeros(&[1, 4, 2, 1])]), message);
-        let message = "an image must have even numbers of rows and columns, found 2 by 3";
-        assert_eq!(error(&NV12_TO_RGB, &[], &[zeros(&[1, 3, 3, 1])]), message);
-        let planes = [zeros(&[1, 2, 2, 1]), zeros(&[1, 1, 1, 1])];
-        let message = "2 inputs, expected `y` alone or all planes";
-        assert_eq!(error(&I420_TO_RGB, &[], &planes), message);
-        let message = "the last dim of `uv` [1, 1, 1, 1] must be 2";
-        assert_eq!(error(&NV12_TO_RGB, &[], &planes), message);
-        let planes = [zeros(&[1, 2, 2, 1]), zeros(&[1, 2, 1, 2])];
-        let message = "`uv` [1, 2, 1, 2] must have half the rows and columns of `y` [1, 2, 2, 1]";
-        assert_eq!(error(&NV12_TO_RGB, &[], &planes), message);
     }
 }
