@@ -95,12 +95,12 @@ impl Places for Along<'_> {
         let count = self.positions.len() / outer.max(1);
         for (o, slices) in self.positions.chunks(count.max(1)).enumerate() {
             let start = o * extent * inner;
-            for row in slices.chunks(inner.max(1)) {
-                for (i, position) in row.iter().enumerate() {
-                    let position = *position as usize;
-                    assert!(position < extent, "no element at position {position}");
-                    f(start + position * inner + i);
-                }
+            let mut i = 0;
+            for position in slices {
+                let position = *position as usize;
+                assert!(position < extent, "no element at position {position}");
+                f(start + position * inner + i);
+                i = if i + 1 < inner { i + 1 } else { 0 };
             }
         }
     }

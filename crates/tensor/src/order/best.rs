@@ -132,33 +132,28 @@ impl Best {
 
     /// The positions of the `k` best of a line that has as many: the best first, or the lowest first if `by_position`.
     pub(super) fn positions(&mut self, by_position: bool) -> impl Iterator<Item = usize> {
-        put_in_order(&mut self.entries, self.len, self.k);
-        for entry in &mut self.entries[..self.k] {
-            *entry &= POSITION;
-        }
+        put_in_order(&mut self.entries[..self.len], self.k);
+        let best = &mut self.entries[..self.k];
+        best.iter_mut().for_each(|entry| *entry &= POSITION);
         if by_position {
-            put_in_order(&mut self.entries, self.k, self.k);
+            put_in_order(best, self.k);
         }
-        self.entries[..self.k].iter().map(|entry| *entry as usize)
+        best.iter().map(|entry| *entry as usize)
     }
 }
 
-/// Puts the `k` smallest of the first `len` entries first, in order. No two are equal.
-fn put_in_order(entries: &mut [u64], len: usize, k: usize) {
-    if let (0..=FEW, Some(first)) = (len, entries.first_chunk_mut::<FEW>()) {
+/// Puts the `k` smallest entries first, in order. No two are equal.
+fn put_in_order(entries: &mut [u64], k: usize) {
+    if entries.len() <= FEW {
         let mut ordered = [0; FEW];
-        for entry in &first[..len] {
-            let mut better = 0;
-            for other in &first[..len] {
-                better += usize::from(other < entry);
-            }
+        for entry in entries.iter() {
+            let better = entries.iter().filter(|other| *other < entry).count();
             ordered[better % FEW] = *entry;
         }
-        *first = ordered;
+        entries.copy_from_slice(&ordered[..entries.len()]);
         return;
     }
-    let entries = &mut entries[..len];
-    if k < len {
+    if k < entries.len() {
         entries.select_nth_unstable(k - 1);
     }
     entries[..k].sort_unstable();

@@ -70,8 +70,11 @@ impl<K: Key> Columns<K> {
     /// A key for each column that none of its `k` best is above.
     fn bounds(&mut self, rows: &[Row<K>]) -> Row<K> {
         let groups = self.minima.len();
-        self.minima.fill([K::WORST; LANES]);
-        for rows in rows.chunks(groups) {
+        let (first, rest) = rows.split_at(groups);
+        for (minima, row) in self.minima.iter_mut().zip(first) {
+            *minima = lesser(&[K::WORST; LANES], row);
+        }
+        for rows in rest.chunks(groups) {
             for (minima, row) in self.minima.iter_mut().zip(rows) {
                 *minima = lesser(minima, row);
             }
