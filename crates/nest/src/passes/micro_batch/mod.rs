@@ -7,14 +7,16 @@
 //! memory. An image may be anything of which a batch is made: a text, a spectrum. Each has a slice of every tensor that depends
 //! on the batch, and every point of a stage that writes such a tensor is of one image.
 
+mod propagate;
 mod shift;
 mod slices;
 #[cfg(test)]
 mod tests;
 
 use crate::ir::{AxisId, Buffer, BufferId, Nest, Role, Stage};
+use propagate::{axis, slices};
 use rustc_hash::FxHashSet;
-use slices::{Slices, axis, slices};
+use slices::Slices;
 use vinelift_tensor::Extent;
 
 /// A nest that does the same for each image of a batch.

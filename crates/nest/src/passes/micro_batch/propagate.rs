@@ -1,0 +1,101 @@
+//! The slices of all buffers: from those of the inputs, stage by stage.
+
+use super::shift::Shifts;
+use super::slices::Slices;
+use crate::ir::{Axis, BufferId, Kind, Nest, Role, Stage};
+
+/// The slices of all buffers of a nest, for a batch of `images`; of constants, `constant` says what they hold.
+///
+/// These are guesses where several stages write one buffer, and have to be [checked](axis).
+/// `None` if a stage would do the same for each image anew.
+pub(super) fn slices<'c>(
+    nest: &Nest,
+    images: usize,
+    constant: &dyn Fn(BufferId) -> Option<&'c [u8]>,
+) -> Option<Vec<Option<Slices>>> {
+    let outermost = |length: usize, are_equal| {
+        Some(Slices {
+            dim: 0,
+            length: i64::try_from(length / images).ok()?,
+            are_equal,
+        })
+    };
+    let given = (0..).zip(&nest.buffers).map(|(number, buffer)| {
+        let length = buffer.shape.first()?.number()?;
+        if buffer.role != Role::Input || length == 0 || length % images != 0 {
+            return None;
+        }
+        match constant(BufferId(number)) {
+            Some(bytes) if are_equal(bytes, images) => outermost(length, true),
+            None if length == images => outermost(length, false),
+            _ => None,
+        }
+    });
+    let mut slices: Vec<Option<Slices>> = given.collect();
+    let is_given = |b: &BufferId| nest.buf(*b).role == Role::Input && constant(*b).is_none();
+    for stage in &nest.stages {
+        let loads = stage.loads();
+        let depends = |b: &BufferId| slices[b.0 as usize].is_some_and(|s| !s.are_equal);
+        let are_equal = !loads.iter().any(depends);
+        if are_equal && loads.iter().any(is_given) {
+            return None;
+        }
+        let target = stage.target.0 as usize;
+        let known = slices[target].filter(|s| !s.are_equal || are_equal);
+        slices[target] = known.or_else(|| written(nest, stage, images, are_equal, &slices));
+    }
+    Some(slices)
+}
+
+fn are_equal(bytes: &[u8], count: usize) -> bool {
+    let length = bytes.len() / count;
+    length > 0
+        && bytes.len().is_multiple_of(count)
+        && bytes
+            .chunks_exact(length)
+            .all(|slice| slice == &bytes[..length])
+}
+
+/// The slices that a stage writes, along the outermost dim that has such.
+fn written(
+    nest: &Nest,
+    stage: &Stage,
+    images: usize,
+    are_equal: bool,
+    slices: &[Option<Slices>],
+) -> Option<Slices> {
+    let shape = nest.buf(stage.target).shape.iter().enumerate();
+    let mut candidates = shape.filter_map(|(dim, extent)| {
+        let extent = extent.number().filter(|n| *n > 0 && n % images == 0)?;
+        Some(Slices {
+            dim,
+            length: i64::try_from(extent / images).ok()?,
+            are_equal,
+        })
+    });
+    candidates.find(|candidate| axis(nest, stage, *candidate, slices).is_some())
+}
+
+/// The axis of a stage that goes over the slices that it writes, if each is computed as the others are.
+pub(super) fn axis(
+    nest: &Nest,
+    stage: &Stage,
+    written: Slices,
+    slices: &[Option<Slices>],
+) -> Option<Axis> {
+    let Kind::Axis(id) = stage.at[written.dim].kind() else {
+        return None;
+    };
+    let mut axes = stage.domain.iter().skip(stage.first_inner());
+    let axis = *axes.find(|a| a.id == *id)?;
+    let extent = nest.buf(stage.target).shape[written.dim];
+    let mut shifts = Shifts::new(stage, *id, written.length, slices);
+    let indices = stage.at.iter().enumerate();
+    let mut others = indices
+        .filter(|(dim, _)| *dim != written.dim)
+        .map(|(_, i)| i);
+    let is_same = axis.extent == extent
+        && others.all(|index| shifts.is_still(index))
+        && shifts.is_still(&stage.value);
+    is_same.then_some(axis)
+}
