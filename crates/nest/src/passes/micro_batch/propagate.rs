@@ -26,6 +26,8 @@ pub(super) fn slices<'c>(
             return None;
         }
         match constant(BufferId(number)) {
+            // Elements of less than a byte may begin a slice inside of one.
+            Some(_) if buffer.ty.bits() < 8 => None,
             Some(bytes) if are_equal(bytes, images) => outermost(length, true),
             None if length == images => outermost(length, false),
             _ => None,

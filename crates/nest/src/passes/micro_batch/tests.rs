@@ -175,6 +175,8 @@ fn what_is_not_the_same_for_each_image_stays_together() {
         "input x: f32[4, 6]\noutput y: f32[4, 6]\noutput z: f32[3]\n\
          for i<4, j<6: y[i, j] = x[i, j]\nfor i<3: z[i] = 1.0\n",
         "input x: u4[4, 6]\noutput y: u4[4, 6]\nfor i<4, j<6: y[i, j] = x[i, j]\n",
+        "input x: f32[4, 6]\ninput w: u4[4, 6]\noutput y: f32[4, 6]\n\
+         for i<4, j<6: y[i, j] = (x[i, j] * f32(w[i, j]))\n",
         "input x: f32[1, 6]\noutput y: f32[1, 6]\nfor i<1, j<6: y[i, j] = x[i, j]\n",
     ] {
         assert!(!is_split(text), "{text}");
