@@ -13,8 +13,9 @@ mod slices;
 #[cfg(test)]
 mod tests;
 
-use crate::ir::{AxisId, Buffer, BufferId, Nest, Role, Stage};
-use propagate::{axis, slices};
+use crate::ir::{Buffer, BufferId, Nest, Role, Stage};
+use crate::passes::simplify::simplify_stage;
+use propagate::{OverImages, over_images, slices};
 use rustc_hash::FxHashSet;
 use slices::Slices;
 use vinelift_tensor::Extent;
@@ -25,8 +26,8 @@ pub struct Batch {
     images: usize,
     /// Of each buffer.
     slices: Vec<Option<Slices>>,
-    /// The axis over the images of each stage that depends on the batch.
-    axes: Vec<Option<AxisId>>,
+    /// Of each stage that depends on the batch.
+    stages: Vec<Option<OverImages>>,
     /// Whether anything needs what a stage computes.
     is_read: Vec<bool>,
 }
@@ -79,13 +80,13 @@ impl Batch {
         }
         let is_read = is_read(nest);
         let stages = nest.stages.iter().zip(&is_read);
-        let axes = stages.map(|(stage, is_read)| match is_read {
-            true => axis_of_images(nest, stage, &slices),
+        let stages = stages.map(|(stage, is_read)| match is_read {
+            true => of_stage(nest, stage, &slices),
             false => Some(None),
         });
         Some(Batch {
             images,
-            axes: axes.collect::<Option<_>>()?,
+            stages: stages.collect::<Option<_>>()?,
             slices,
             is_read,
         })
@@ -111,8 +112,8 @@ impl Batch {
         };
         let of = |b: &BufferId| nest.buf(*b).byte_len().unwrap_or(usize::MAX);
         let mut constants: FxHashSet<BufferId> = FxHashSet::default();
-        let stages = nest.stages.iter().zip(&self.axes);
-        for (stage, _) in stages.filter(|(_, axis)| axis.is_some()) {
+        let stages = nest.stages.iter().zip(&self.stages);
+        for (stage, _) in stages.filter(|(_, over)| over.is_some()) {
             let loads = stage.loads();
             let used = loads.iter().chain([&stage.target]);
             let (sliced, same): (Vec<_>, Vec<_>) = used.partition(|b| self.is_sliced(**b));
@@ -136,9 +137,13 @@ impl Batch {
                 *n = (number / count).into();
             }
         };
-        for (stage, axis) in nest.stages.iter_mut().zip(self.axes) {
-            let over = stage.domain.iter_mut().filter(|a| Some(a.id) == axis);
-            over.for_each(|a| part(&mut a.extent));
+        for (stage, over) in nest.stages.iter_mut().zip(self.stages) {
+            if over.is_some_and(|over| over.is_simplified) {
+                simplify_stage(stage);
+            }
+            let axes = stage.domain.iter_mut();
+            let axes = axes.filter(|a| over.is_some_and(|over| over.axis == a.id));
+            axes.for_each(|a| part(&mut a.extent));
         }
         for (buffer, slices) in nest.buffers.iter_mut().zip(self.slices) {
             if let Some(slices) = slices.filter(|s| !s.are_equal) {
@@ -150,17 +155,17 @@ impl Batch {
     }
 }
 
-/// The axis of a stage over the images, `None` inside if it does not depend on them; `None` if it does not do the same for each.
-fn axis_of_images(nest: &Nest, stage: &Stage, all: &[Option<Slices>]) -> Option<Option<AxisId>> {
+/// How a stage goes over the images, `None` inside if it does not depend on them; `None` if it does not do the same for each.
+fn of_stage(nest: &Nest, stage: &Stage, all: &[Option<Slices>]) -> Option<Option<OverImages>> {
     let slices = all[stage.target.0 as usize];
     match slices.filter(|s| !s.are_equal) {
         // Its fault would name another image.
         Some(_) if stage.may_fault() => None,
-        Some(written) => Some(Some(axis(nest, stage, written, all)?.id)),
+        Some(written) => over_images(nest, stage, written, all).map(Some),
         None => {
             let is_sliced = |b: &BufferId| all[b.0 as usize].is_some_and(|s| !s.are_equal);
             let is_apart = !stage.loads().iter().any(is_sliced);
-            let is_same = slices.is_none_or(|equal| axis(nest, stage, equal, all).is_some());
+            let is_same = slices.is_none_or(|equal| over_images(nest, stage, equal, all).is_some());
             (is_apart && is_same).then_some(None)
         }
     }

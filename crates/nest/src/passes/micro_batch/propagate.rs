@@ -2,11 +2,12 @@
 
 use super::shift::Shifts;
 use super::slices::Slices;
-use crate::ir::{Axis, BufferId, Kind, Nest, Role, Stage};
+use crate::ir::{Axis, AxisId, BufferId, Kind, Nest, Role, Stage};
+use crate::passes::simplify::simplify_stage;
 
 /// The slices of all buffers of a nest, for a batch of `images`; of constants, `constant` says what they hold.
 ///
-/// These are guesses where several stages write one buffer, and have to be [checked](axis).
+/// These are guesses where several stages write one buffer, and have to be [checked](over_images).
 /// `None` if a stage would do the same for each image anew.
 pub(super) fn slices<'c>(
     nest: &Nest,
@@ -75,29 +76,53 @@ fn written(
             are_equal,
         })
     });
-    candidates.find(|candidate| axis(nest, stage, *candidate, slices).is_some())
+    candidates.find(|candidate| over_images(nest, stage, *candidate, slices).is_some())
 }
 
-/// The axis of a stage that goes over the slices that it writes, if each is computed as the others are.
-pub(super) fn axis(
+/// How a stage goes over the images.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OverImages {
+    pub(super) axis: AxisId,
+    /// Whether it is one that copies, and has to be simplified for that to be seen.
+    pub(super) is_simplified: bool,
+}
+
+/// How a stage goes over the slices that it writes, if each is computed as the others are.
+pub(super) fn over_images(
     nest: &Nest,
     stage: &Stage,
     written: Slices,
     slices: &[Option<Slices>],
-) -> Option<Axis> {
+) -> Option<OverImages> {
     let Kind::Axis(id) = stage.at[written.dim].kind() else {
         return None;
     };
     let mut axes = stage.domain.iter().skip(stage.first_inner());
     let axis = *axes.find(|a| a.id == *id)?;
-    let extent = nest.buf(stage.target).shape[written.dim];
-    let mut shifts = Shifts::new(stage, *id, written.length, slices);
+    if axis.extent != nest.buf(stage.target).shape[written.dim] {
+        return None;
+    }
+    if is_same(stage, axis, written, slices) {
+        return Some(OverImages {
+            axis: axis.id,
+            is_simplified: false,
+        });
+    }
+    // As lowered, the digits of a batch that is not the outermost dim look as if they moved.
+    let mut simple = stage.clone();
+    simplify_stage(&mut simple);
+    let is_copy = matches!(stage.value.kind(), Kind::Load { .. });
+    let is_split = is_copy && is_same(&simple, axis, written, slices);
+    is_split.then_some(OverImages {
+        axis: axis.id,
+        is_simplified: true,
+    })
+}
+
+/// Whether a stage does the same for each slice that it writes along an axis.
+fn is_same(stage: &Stage, axis: Axis, written: Slices, slices: &[Option<Slices>]) -> bool {
+    let mut shifts = Shifts::new(stage, axis.id, written.length, slices);
     let indices = stage.at.iter().enumerate();
-    let mut others = indices
-        .filter(|(dim, _)| *dim != written.dim)
-        .map(|(_, i)| i);
-    let is_same = axis.extent == extent
-        && others.all(|index| shifts.is_still(index))
-        && shifts.is_still(&stage.value);
-    is_same.then_some(axis)
+    let mut others = indices.filter(|(dim, _)| *dim != written.dim);
+    others.all(|(_, index)| shifts.is_still(index)) && shifts.is_still(&stage.value)
 }

@@ -75,6 +75,24 @@ fn images_may_be_digits_of_an_index_and_lie_along_any_dim_between() {
     );
 }
 
+/// Where rows come before the images, only ranges say which digits are theirs.
+#[test]
+fn images_may_be_digits_between_others() {
+    let text = |value: &str| {
+        format!(
+            "input x: f32[4, 6, 10]\ntemporary t: f32[6, 4, 10]\ntemporary u: f32[6, 8, 5]\noutput y: f32[4, 6, 5]\n\
+             for i<6, j<4, k<10: t[i, j, k] = x[j, i, k]\nfor i<6, j<8, k<5: u[i, j, k] = {value}\n\
+             for i<4, j<6, k<5: y[i, j, k] = u[j, (i * 2), k]\n"
+        )
+    };
+    let at = |n: usize| {
+        let whole = "(((i * 40) + (j * 5)) + k)";
+        format!("t[({whole} / 40), (({whole} / {n}) % 4), ({whole} % 10)]")
+    };
+    assert!(is_split(&text(&at(10))));
+    assert!(!is_split(&text(&at(20))));
+}
+
 /// `t` is computed from constants once, for all images, and what of it belongs to the first few is what belongs to all.
 #[test]
 fn constants_may_be_the_same_for_each_image() {
