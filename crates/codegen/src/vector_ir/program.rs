@@ -50,8 +50,8 @@ pub(crate) enum Step {
         moves: Vec<(u32, i32)>,
         body: Vec<Step>,
     },
-    /// What may be skipped if the mask of the [`Op::HasLanes`] right before has none: variables stay as they are then, and
-    /// nothing else that is computed here is used elsewhere.
+    /// Steps that a back end may skip if the mask of the [`Op::HasLanes`] right before has no lanes. Variables then stay as they
+    /// are; other values that these steps compute are used in them alone.
     IfLanes(Vec<Step>),
 }
 

@@ -16,7 +16,8 @@ pub(super) struct RareSelect<'n> {
 }
 
 impl<'n> RareSelect<'n> {
-    /// What is needed always. All that `yes` does with memory, and its folds, are part of it: only arithmetic is skipped.
+    /// The scalars that every turn computes: the condition, `no`, and all loads, folds and checked indices under `yes`. Only
+    /// arithmetic is skipped.
     pub(super) fn operands(&self) -> Vec<&'n Scalar> {
         let mut operands = vec![self.condition, self.no];
         visit(self.yes, |x| match x.kind() {

@@ -76,7 +76,7 @@ fn edges() -> Vec<i64> {
     all
 }
 
-/// What lies next to multiples of the divisor, up to the largest.
+/// Numbers next to multiples of the divisor, up to the largest.
 fn near_multiples(y: i64) -> Vec<i64> {
     let Some(most) = i64::MAX.checked_div(y) else {
         return vec![];

@@ -25,7 +25,7 @@ fn regions(op: &str, init: &str, channels: usize) -> Nest {
     parse(&text).unwrap()
 }
 
-/// What they are, found in the regions alone.
+/// The same values, folded over the points of the regions alone.
 fn folded(
     op: impl Fn(f32, f32) -> f32,
     init: f32,

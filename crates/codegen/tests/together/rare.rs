@@ -1,4 +1,4 @@
-//! What a select rarely takes is computed where some lane takes it, and may be skipped elsewhere.
+//! Selects with a side that is rarely taken: code computes that side where some lane takes it, and may skip it elsewhere.
 
 use crate::common::{bytes, output, pointwise, reference, run, values};
 use vinelift_nest::{Binary, BufferId, Nest, Role, Scalar, build::*};

@@ -142,8 +142,7 @@ impl Op for YuvToRgb {
         let [n, rows, columns] = [image[0], image[1], image[2]];
         let [half_rows, half] = [rows, columns].map(|extent| extent.quotient(2.into()));
 
-        // What comes next is computed side by side of neighbours in memory: these are pixels of even or of odd columns, and of one
-        // colour.
+        // Each of these stages computes elements that are neighbours in memory: pixels of even or of odd columns, of one colour.
         let luma = cx.temporary("luma", wide, &[2.into(), n, rows, half]);
         for parity in 0..2 {
             cx.stage(&[n, rows, half], luma, Mode::Set, |cx, at| {

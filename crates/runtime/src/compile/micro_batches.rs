@@ -53,7 +53,7 @@ impl MicroBatches {
         let inputs = inputs.collect();
         let mut part = nest.clone();
         batch.split(&mut part, count);
-        // What was proven of the batch may be too hard to prove of a part of it.
+        // The verifier may find no proof for a part, though it has one for the batch.
         verify(&part).ok()?;
         *nest = part;
         Some(MicroBatches { count, inputs })
@@ -69,8 +69,8 @@ impl MicroBatches {
     }
 }
 
-/// The images that are best computed at once, at most: as many as the caches hold, or more where constants are most of what is
-/// read.
+/// How many images to compute at once, at most: those whose temporaries the caches hold, or more where constants are most of the
+/// bytes that are read.
 fn worth(bytes: &BatchBytes) -> usize {
     let fit = PART_BYTES / bytes.widest.max(1);
     let for_constants = bytes.constants.saturating_mul(LEAST_PER_CONSTANTS) / bytes.all.max(1);

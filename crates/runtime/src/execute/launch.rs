@@ -276,7 +276,8 @@ impl Launch {
         let run = |piece| {
             stop::check(&self.stop).map_err(|_| Interrupt::Stopped)?;
             // SAFETY: there is a pointer for every buffer of the kernel, and `Memory::check` has found each of them to
-            // have the bytes that the buffer takes, or these for each micro-batch. Inputs, constants and kept tensors are only read: the verifier
+            // have the bytes that the buffer takes, or these for each micro-batch. Inputs, constants and kept tensors are only
+            // read: the verifier
             // refuses a stage that writes to an input. Outputs are distinct tensors of which `Memory` is the only
             // owner; one that has the memory of a kept tensor is written only by steps after all that read this
             // tensor (`keep_journals`), or only where nothing of it lies (`Nest::growth`). Temporaries of steps that run beside each other do not overlap in the arena

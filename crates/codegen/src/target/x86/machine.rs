@@ -186,7 +186,7 @@ pub(super) enum MachineStep {
         moves: Vec<(u32, i32)>,
         body: Vec<MachineStep>,
     },
-    /// What is skipped unless the [`Form::HasLanes`] right before has found some.
+    /// Steps that the code skips unless the [`Form::HasLanes`] right before has found a lane.
     IfLanes(Vec<MachineStep>),
 }
 

@@ -1,4 +1,4 @@
-//! What the images of a batch have of a buffer.
+//! The slices that the images of a batch have of a buffer.
 
 /// A buffer has a slice for each image: `length` neighbours along `dim`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
