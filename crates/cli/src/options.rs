@@ -100,7 +100,7 @@ pub(crate) struct CodeArgs {
     /// row: faster and less precise; 0 leaves them as they are
     #[arg(long, value_name = "SIZE", default_value_t = 0)]
     dynamic_quantization_group_size: usize,
-    /// The most images of a batch, or whatever its parts are, to compute at once; 0 takes as many as the caches hold
+    /// The most images, texts or other items of a batch to compute at once; 0 lets the caches decide
     #[arg(long, value_name = "IMAGES", default_value_t = 0)]
     micro_batch: usize,
 }

@@ -141,7 +141,7 @@ pub struct Config {
     /// they are where the group is no multiple of 8, or does not divide those of the weights, and where the model has
     /// quantised the rows itself.
     pub dynamic_quantization_group_size: Option<NonZeroUsize>,
-    /// How many images of a batch, or texts, or whatever its parts are, are computed at once, at most; `None`: as many as the
+    /// The most images, texts or other items of a batch that a run computes at once; `None`: it computes those at once that the
     /// caches hold. The results are the same. Only where the model's shapes are numbers, and it is known to do the same for each.
     pub micro_batch: Option<NonZeroUsize>,
     /// The most specialisations to shapes, and to values that shapes depend on, that are kept for the

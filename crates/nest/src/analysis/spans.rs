@@ -1,9 +1,9 @@
 //! Spans: the interval of offsets that each turn of a loop accesses in a buffer.
 
 use crate::analysis::formula_bounds::{Bounds, is_at_most};
-use crate::analysis::{Interval, Linear, Ranges, flat_offset, joined_digits};
+use crate::analysis::{Interval, Linear, Ranges, flat_offset, joined_digits, ranges_of};
 use crate::ir::{
-    Axis, AxisId, Binary, Buffer, BufferId, Kind, Nest, Scalar, Stage, visit_accesses, visit_folds,
+    Axis, AxisId, Binary, Buffer, BufferId, Kind, Nest, Scalar, Stage, visit_accesses,
 };
 use rustc_hash::FxHashMap;
 use vinelift_tensor::{Extent, Formula};
@@ -144,12 +144,7 @@ pub(crate) fn widen(
         let axis: Axis = stage.outermost()?;
         let turns = i64::try_from(axis.extent.over(extent)?.number()?).ok()?;
         let mut known = true;
-        let mut ranges = Ranges::of_stage(stage).with_symbols(nest);
-        visit_folds(stage, &mut |x| {
-            if let Kind::Reduce { axes, .. } = x.kind() {
-                ranges.bind(axes);
-            }
-        });
+        let mut ranges = ranges_of(stage).with_symbols(nest);
         let mut access = |buffer: BufferId, at: &[Scalar]| {
             if let Some(span) = spans.get_mut(&buffer) {
                 let moves = moves(nest.buf(buffer), at, axis.id, &mut ranges);

@@ -77,7 +77,8 @@ fn worth(bytes: &BatchBytes) -> usize {
     fit.max(for_constants)
 }
 
-/// The least number of equal micro-batches of `images` that have `most` images at most, or as many as there may be.
+/// The least number of equal micro-batches, at most [`MOST_BATCHES`], so that none has more than `most` of the `images`; the largest
+/// such number that divides them if there is none.
 fn count(images: usize, most: usize) -> usize {
     let counts = (1..=images.min(MOST_BATCHES)).filter(|count| images.is_multiple_of(*count));
     let mut best = 1;

@@ -1,4 +1,4 @@
-//! What is compared in place of elements, and rows of it that hold several slices side by side.
+//! Keys, which are compared in place of elements, and rows of keys of several slices side by side.
 
 use std::fmt::Debug;
 
@@ -16,7 +16,7 @@ pub(super) type Row<K> = [K; LANES];
 
 /// Stands for an element: the lesser comes first. One that is not ordered at all comes last.
 pub(super) trait Key: Copy + Debug + PartialOrd {
-    /// None that is ordered is greater.
+    /// The greatest of the keys that are ordered.
     const WORST: Self;
 
     /// In the same order, with an order for those that have none.

@@ -99,8 +99,7 @@ impl Batch {
 
     /// Whether a buffer has a slice for each image, and they are not all the same.
     pub fn is_sliced(&self, buffer: BufferId) -> bool {
-        let slices = &self.slices[buffer.0 as usize];
-        slices.is_some_and(|s| !s.are_equal)
+        Slices::differing(&self.slices, buffer).is_some()
     }
 
     /// The bytes that its stages use. Saturates.
@@ -157,15 +156,15 @@ impl Batch {
 
 /// How a stage goes over the images, `None` inside if it does not depend on them; `None` if it does not do the same for each.
 fn of_stage(nest: &Nest, stage: &Stage, all: &[Option<Slices>]) -> Option<Option<OverImages>> {
-    let slices = all[stage.target.0 as usize];
-    match slices.filter(|s| !s.are_equal) {
+    match Slices::differing(all, stage.target) {
         // Its fault would name another image.
         Some(_) if stage.may_fault() => None,
         Some(written) => over_images(nest, stage, written, all).map(Some),
         None => {
-            let is_sliced = |b: &BufferId| all[b.0 as usize].is_some_and(|s| !s.are_equal);
-            let is_apart = !stage.loads().iter().any(is_sliced);
-            let is_same = slices.is_none_or(|equal| over_images(nest, stage, equal, all).is_some());
+            let loads = stage.loads();
+            let is_apart = !loads.iter().any(|b| Slices::differing(all, *b).is_some());
+            let equal = all[stage.target.0 as usize];
+            let is_same = equal.is_none_or(|equal| over_images(nest, stage, equal, all).is_some());
             (is_apart && is_same).then_some(None)
         }
     }

@@ -38,8 +38,9 @@ pub(super) fn slices<'c>(
     let is_given = |b: &BufferId| nest.buf(*b).role == Role::Input && constant(*b).is_none();
     for stage in &nest.stages {
         let loads = stage.loads();
-        let depends = |b: &BufferId| slices[b.0 as usize].is_some_and(|s| !s.are_equal);
-        let are_equal = !loads.iter().any(depends);
+        let are_equal = !loads
+            .iter()
+            .any(|b| Slices::differing(&slices, *b).is_some());
         if are_equal && loads.iter().any(is_given) {
             return None;
         }
@@ -108,12 +109,13 @@ pub(super) fn over_images(
             is_simplified: false,
         });
     }
+    if !matches!(stage.value.kind(), Kind::Load { .. }) {
+        return None;
+    }
     // As lowered, the digits of a batch that is not the outermost dim look as if they moved.
     let mut simple = stage.clone();
     simplify_stage(&mut simple);
-    let is_copy = matches!(stage.value.kind(), Kind::Load { .. });
-    let is_split = is_copy && is_same(&simple, axis, written, slices);
-    is_split.then_some(OverImages {
+    is_same(&simple, axis, written, slices).then_some(OverImages {
         axis: axis.id,
         is_simplified: true,
     })

@@ -3,8 +3,8 @@
 //! > `x(a + m·s) = x(a) + m·k` for every `m`: `k` is the shift of `x` where axis `a` moves by `s`
 
 use super::slices::Slices;
-use crate::analysis::Ranges;
-use crate::ir::{AxisId, Binary, Kind, Scalar, Stage, visit, visit_folds};
+use crate::analysis::{Ranges, ranges_of};
+use crate::ir::{AxisId, Binary, Kind, Scalar, Stage, visit};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::ElementType;
 
@@ -26,17 +26,11 @@ impl<'a> Shifts<'a> {
         by: i64,
         slices: &'a [Option<Slices>],
     ) -> Shifts<'a> {
-        let mut ranges = Ranges::of_stage(stage);
-        visit_folds(stage, &mut |x| {
-            if let Kind::Reduce { axes, .. } = x.kind() {
-                ranges.bind(axes);
-            }
-        });
         Shifts {
             axis,
             by,
             slices,
-            ranges,
+            ranges: ranges_of(stage),
             known: FxHashMap::default(),
         }
     }

@@ -1,5 +1,7 @@
 //! The slices that the images of a batch have of a buffer.
 
+use crate::ir::BufferId;
+
 /// A buffer has a slice for each image: `length` neighbours along `dim`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slices {
@@ -10,6 +12,11 @@ pub(super) struct Slices {
 }
 
 impl Slices {
+    /// Those of a buffer, unless it has none or they are all the same; `all` are those of all buffers.
+    pub(super) fn differing(all: &[Option<Slices>], buffer: BufferId) -> Option<Slices> {
+        all[buffer.0 as usize].filter(|slices| !slices.are_equal)
+    }
+
     /// Whether an index along [`Slices::dim`] that moves by `k` goes on to the next slice, or to one that is equal.
     pub(super) fn reaches(&self, k: i64) -> bool {
         match self.are_equal {
