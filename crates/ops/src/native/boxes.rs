@@ -1,8 +1,8 @@
-//! Boxes with sides along the axes, and greedy suppression of those that overlap better ones.
+//! Boxes with sides along the axes, how much two of them overlap, and their order by scores.
 
 use super::real::Real;
-use crate::{OpError, Stop};
-use vinelift_tensor::memory::{collected, extend};
+use crate::OpError;
+use vinelift_tensor::memory::collected;
 use vinelift_tensor::order::{self, OneByOne};
 
 /// A box by two opposite corners, the first of which has the smaller coordinates unless the box is
@@ -22,6 +22,7 @@ impl<R: Real> Rect<R> {
     }
 
     /// From `x0, y0, x1, y1`.
+    #[inline]
     pub(super) fn from_corners([x0, y0, x1, y1]: [R; 4]) -> Rect<R> {
         Rect { x0, y0, x1, y1 }
     }
@@ -43,24 +44,27 @@ impl<R: Real> Rect<R> {
     }
 
     /// Width and height. `pixel` is 1 where coordinates count pixels, both corners included, else 0.
+    #[inline]
     pub(super) fn extents(&self, pixel: R) -> (R, R) {
         (self.x1 - self.x0 + pixel, self.y1 - self.y0 + pixel)
     }
 
     /// Whether there is a gap between the two.
+    #[inline]
     pub(super) fn is_apart(&self, other: &Rect<R>) -> bool {
         // All four comparisons: no jump depends on which it is that tells them apart.
         (other.x0 > self.x1) | (other.x1 < self.x0) | (other.y0 > self.y1) | (other.y1 < self.y0)
     }
 
-    /// Area of the intersection over area of the union; 0 if either is empty.
-    pub(super) fn iou(&self, other: &Rect<R>, pixel: R) -> R {
-        let zero = R::of(0.0);
-        let area = |(w, h): (R, R)| w * h;
-        let (a, b) = (area(self.extents(pixel)), area(other.extents(pixel)));
-        if a <= zero || b <= zero {
-            return zero;
-        }
+    #[inline]
+    pub(super) fn area(&self, pixel: R) -> R {
+        let (w, h) = self.extents(pixel);
+        w * h
+    }
+
+    /// The area of what the two have in common.
+    #[inline]
+    pub(super) fn intersection(&self, other: &Rect<R>, pixel: R) -> R {
         let common = Rect {
             x0: self.x0.most(other.x0),
             y0: self.y0.most(other.y0),
@@ -68,7 +72,18 @@ impl<R: Real> Rect<R> {
             y1: self.y1.least(other.y1),
         };
         let (w, h) = common.extents(pixel);
-        let common = zero.most(w) * zero.most(h);
+        let zero = R::of(0.0);
+        zero.most(w) * zero.most(h)
+    }
+
+    /// Area of the intersection over area of the union; 0 if either is empty.
+    pub(super) fn iou(&self, other: &Rect<R>, pixel: R) -> R {
+        let zero = R::of(0.0);
+        let (a, b) = (self.area(pixel), other.area(pixel));
+        if a <= zero || b <= zero {
+            return zero;
+        }
+        let common = self.intersection(other, pixel);
         common / (a + b - common)
     }
 
@@ -125,38 +140,44 @@ impl<R: Real> Threshold<R> {
         }
     }
 
-    fn is_exceeded_by(&self, iou: R) -> bool {
-        iou > self.iou || !self.equal && iou == self.iou
+    /// Whether that is too much; NaN never is.
+    #[inline]
+    pub(super) fn is_exceeded_by(&self, iou: R) -> bool {
+        (iou > self.iou) | (!self.equal & (iou == self.iou))
     }
 
-    fn lower(&mut self) {
+    /// Lowers it after a box that is kept.
+    pub(super) fn lower(&mut self) {
         if self.eta < R::of(1.0) && self.iou > R::of(0.5) {
             self.iou = self.iou * self.eta;
         }
     }
 }
 
-/// Goes through `candidates`, the best first, and keeps those that no kept one suppresses; at most
-/// `most`.
-pub(super) fn greedy<R: Real>(
-    candidates: impl IntoIterator<Item = usize>,
-    most: usize,
-    mut threshold: Threshold<R>,
-    stop: Stop<'_>,
-    iou: impl Fn(usize, usize) -> R,
-) -> Result<Vec<usize>, OpError> {
-    let mut kept: Vec<usize> = Vec::new();
-    for i in candidates {
-        if kept.len() >= most {
-            break;
-        }
-        stop.go_on()?;
-        if !kept.iter().any(|j| threshold.is_exceeded_by(iou(i, *j))) {
-            extend(&mut kept, [i])?;
-            threshold.lower();
+/// How the intersection over union of two boxes is taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Overlap<R> {
+    /// 1 where coordinates count pixels, both corners included, else 0.
+    pub(super) pixel: R,
+    /// Whether boxes with a gap of less than a pixel between them do not overlap.
+    pub(super) touching: bool,
+}
+
+impl<R: Real> Overlap<R> {
+    /// Of boxes whose coordinates are real numbers.
+    pub(super) fn exact() -> Overlap<R> {
+        Overlap {
+            pixel: R::of(0.0),
+            touching: false,
         }
     }
-    Ok(kept)
+
+    pub(super) fn of(&self, a: &Rect<R>, b: &Rect<R>) -> R {
+        match self.touching {
+            true => a.iou_if_touching(b, self.pixel),
+            false => a.iou(b, self.pixel),
+        }
+    }
 }
 
 /// Sorts positions by their scores, the highest first, the lowest position first among equals, and NaN
@@ -224,24 +245,6 @@ mod tests {
         );
         let still = UNIT.refined([0.0; 4], 1.0, 1.0);
         assert_eq!(still, UNIT);
-    }
-
-    #[test]
-    fn suppression() {
-        let iou = |i: usize, j: usize| if i.abs_diff(j) == 1 { 0.6f32 } else { 0.0 };
-        let all = [0, 1, 2, 3];
-        let below = Threshold::below(0.6);
-        assert_eq!(greedy(all, 9, below, Stop::NEVER, iou).unwrap(), [0, 2]);
-        assert_eq!(greedy(all, 1, below, Stop::NEVER, iou).unwrap(), [0]);
-        assert_eq!(
-            greedy(all, 9, Threshold::above(0.6), Stop::NEVER, iou).unwrap(),
-            all
-        );
-        let adaptive = Threshold {
-            eta: 0.9,
-            ..Threshold::above(0.65)
-        };
-        assert_eq!(greedy(all, 9, adaptive, Stop::NEVER, iou).unwrap(), [0, 2]);
     }
 
     #[test]

@@ -18,10 +18,11 @@
 //! numbers `4 i` and on of their row also if priors have five numbers; not normalised priors are
 //! divided by the size of the image once, before any offsets.
 
-use super::boxes::{Rect, Threshold, best_first, greedy, limit};
+use super::boxes::{Overlap, Rect, Threshold, best_first, limit};
 use super::checks::real_type;
 use super::prior_boxes::{Code, Layout, decode};
 use super::real::{self, Real};
+use super::suppression::greedy;
 use crate::error::ensure;
 use crate::{
     AttrError, Attributes, Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, Stop,
@@ -258,8 +259,9 @@ impl DetectionOutput {
         let threshold = Threshold::above(R::of(self.nms_threshold));
         let mut kept: Vec<Kept> = Vec::new();
         for (class, order) in candidates {
-            let iou = |i: usize, j: usize| rect(class, i).iou(&rect(class, j), R::of(0.0));
-            let of_class = greedy(order.iter().copied(), usize::MAX, threshold, stop, iou)?;
+            let rect = |i: usize| rect(class, i);
+            let order = order.iter().copied();
+            let of_class = greedy(order, usize::MAX, threshold, stop, Overlap::exact(), rect)?;
             extend(
                 &mut kept,
                 of_class.into_iter().map(|prior| Kept { class, prior }),

@@ -13,10 +13,11 @@
 //! order of their classes, or of their scores if some had to be left out; and behind them the outputs
 //! are 0.
 
-use super::boxes::{Rect, Threshold, best_first, greedy, limit};
+use super::boxes::{Overlap, Rect, Threshold, best_first, limit};
 use super::checks::real_type;
 use super::proposals::count;
 use super::real::{self, Real};
+use super::suppression::greedy;
 use super::tensors::integers;
 use crate::error::ensure;
 use crate::op::parse_native;
@@ -136,9 +137,12 @@ impl DetectionOutput {
             let order = best_first((0..n).filter(counts), n, score)?;
             let threshold = Threshold::above(R::of(self.nms_threshold));
             let most = limit(self.post_nms_count);
-            let kept = greedy(order.iter().copied(), most, threshold, cx.stop(), |i, j| {
-                rects[i].iou_if_touching(&rects[j], R::of(1.0))
-            })?;
+            let overlap = Overlap {
+                pixel: R::of(1.0),
+                touching: true,
+            };
+            let order = order.iter().copied();
+            let kept = greedy(order, most, threshold, cx.stop(), overlap, |i| rects[i])?;
             let detections = kept.into_iter().map(|i| Detection {
                 class,
                 score: score(i),

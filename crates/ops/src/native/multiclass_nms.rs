@@ -10,11 +10,12 @@
 //! that counts is the one when a box's turn comes; and with `roisnum` box `i` of class `c` has the index
 //! `i * classes + c`. Boxes with equal scores come in the order of class and position.
 
-use super::boxes::{Rect, Threshold, best_first, greedy};
+use super::boxes::{Overlap, Rect, Threshold, best_first};
 use super::checks::real_type;
 use super::class_boxes::{self, Found};
 use super::real::Real;
 use super::selection;
+use super::suppression::greedy;
 use crate::error::ensure;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, Stop, TensorType};
@@ -160,13 +161,17 @@ impl MulticlassNms {
             eta: R::of(self.nms_eta),
             ..Threshold::below(R::of(self.iou_threshold))
         };
-        let pixel = R::of(if self.normalized { 0.0 } else { 1.0 });
+        let overlap = Overlap {
+            pixel: R::of(if self.normalized { 0.0 } else { 1.0 }),
+            touching: false,
+        };
         let kept = greedy(
             order.iter().copied(),
             usize::MAX,
             threshold,
             stop,
-            |i, j| rect(i).iou(&rect(j), pixel),
+            overlap,
+            &rect,
         )?;
         let found = kept.into_iter().map(|index| Found {
             class,

@@ -5,10 +5,11 @@
 //! with exactly `score_threshold` is left out, and `selected_scores` are f32. Of equal scores the lowest
 //! batch, class and box come first.
 
-use super::boxes::{Threshold, best_one_by_one, greedy};
+use super::boxes::{Threshold, best_one_by_one};
 use super::real::Real;
 use super::rotated_box::RotatedBox;
 use super::selection;
+use super::suppression::greedy_by;
 use crate::attrs::element_type;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
@@ -75,7 +76,7 @@ impl NmsRotated {
             let candidates = (0..scores.len()).filter(|i| scores[*i] > least);
             let order = best_one_by_one(candidates, |i| scores[i])?;
             let overlap = |i: usize, j: usize| R::of(boxes[i].iou(&boxes[j]));
-            let kept = greedy(order, most, iou, cx.stop(), overlap)?;
+            let kept = greedy_by(order, most, iou, cx.stop(), overlap)?;
             Ok(collected(kept.into_iter().map(|i| (i, scores[i])))?)
         })?;
         selection::tensors(self.output_type, &selected)

@@ -15,10 +15,11 @@
 //! negative `max_output_boxes_per_class` is 0, and what is found beyond the rows that versions 1 and 3
 //! have is left out.
 
-use super::boxes::{Rect, Threshold, best_one_by_one, greedy};
+use super::boxes::{Overlap, Rect, Threshold, best_one_by_one};
 use super::decay::Decay;
 use super::real::Real;
 use super::selection;
+use super::suppression::greedy;
 use crate::attrs::element_type;
 use crate::error::ensure;
 use crate::{
@@ -180,7 +181,6 @@ impl NonMaxSuppression {
             )?)
         };
         let selected = selection::for_each_class(cx, descending, decode, |boxes, scores: &[R]| {
-            let overlap = |i: usize, j: usize| boxes[i].iou(&boxes[j], R::of(0.0));
             let candidates = (0..scores.len()).filter(|i| scores[*i] > threshold);
             if sigma > R::of(0.0) {
                 let decay = Decay {
@@ -189,10 +189,13 @@ impl NonMaxSuppression {
                     threshold,
                 };
                 let scored = collected(candidates.map(|i| (i, scores[i])))?;
-                return decay.select(scored, most, cx.stop(), overlap);
+                return decay.select(scored, most, cx.stop(), |i, j| {
+                    boxes[i].iou(&boxes[j], R::of(0.0))
+                });
             }
             let candidates = best_one_by_one(candidates, |i| scores[i])?;
-            let kept = greedy(candidates, most, Threshold::below(iou), cx.stop(), overlap)?;
+            let (below, overlap) = (Threshold::below(iou), Overlap::exact());
+            let kept = greedy(candidates, most, below, cx.stop(), overlap, |i| boxes[i])?;
             Ok(collected(kept.into_iter().map(|i| (i, scores[i])))?)
         })?;
 

@@ -1,8 +1,9 @@
 //! The common part of the operators that propose boxes from anchors: boxes with scores, the best of which are
 //! kept.
 
-use super::boxes::{Rect, Threshold, best_first, greedy};
+use super::boxes::{Overlap, Rect, Threshold, best_first};
 use super::real::Real;
+use super::suppression::greedy;
 use crate::error::ensure;
 use crate::{OpError, Stop};
 use vinelift_tensor::memory::collected;
@@ -50,8 +51,12 @@ pub(super) fn best<R: Real>(
 ) -> Result<Vec<Proposal<R>>, OpError> {
     let mut order = best_first(0..proposals.len(), before, |i| proposals[i].score)?;
     order.retain(|i| admits(&proposals[*i].rect));
-    let iou = |i: usize, j: usize| proposals[i].rect.iou_if_touching(&proposals[j].rect, pixel);
-    let kept = greedy(order.iter().copied(), after, threshold, stop, iou)?;
+    let overlap = Overlap {
+        pixel,
+        touching: true,
+    };
+    let rect = |i: usize| proposals[i].rect;
+    let kept = greedy(order.iter().copied(), after, threshold, stop, overlap, rect)?;
     Ok(collected(kept.into_iter().map(|i| proposals[i]))?)
 }
 

@@ -35,11 +35,13 @@ pub(super) trait Real:
     fn exp(self) -> Self;
 
     /// The smaller one; `self` if either is NaN.
+    #[inline]
     fn least(self, other: Self) -> Self {
         if other < self { other } else { self }
     }
 
     /// The larger one; `self` if either is NaN.
+    #[inline]
     fn most(self, other: Self) -> Self {
         if self < other { other } else { self }
     }
@@ -55,10 +57,12 @@ impl Real for f32 {
         cx.f32s(name)
     }
 
+    #[inline]
     fn of(x: f64) -> f32 {
         x as f32
     }
 
+    #[inline]
     fn to_f64(self) -> f64 {
         self.into()
     }
@@ -73,10 +77,12 @@ impl Real for f64 {
         cx.f64s(name)
     }
 
+    #[inline]
     fn of(x: f64) -> f64 {
         x
     }
 
+    #[inline]
     fn to_f64(self) -> f64 {
         self
     }
