@@ -2,8 +2,10 @@
 //! from the end if `reverse`.
 //!
 //! Specification: CumSum-3. Without `axis` it is 0. Integers wrap.
+//!
+//! The specification has numbers alone. OpenVINO's converter of PyTorch programs also writes sums of `boolean`, by which
+//! it means PyTorch's `cumsum`: how many are true, as `i64`.
 
-use crate::elementwise::widened;
 use crate::infer::dim_of_axis;
 use crate::layout::index_map::extent;
 use crate::op::parse;
@@ -11,6 +13,7 @@ use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorTy
 use serde::Deserialize;
 use vinelift_nest::build::{index, select, zero};
 use vinelift_nest::{Mode, Scalar};
+use vinelift_tensor::ElementType;
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "CumSum",
@@ -31,7 +34,10 @@ struct CumSum {
 
 impl Op for CumSum {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        cx.expect("data", "a numeric type", |t| t.is_integer() || t.is_float())?;
+        let data = cx.input("data").clone();
+        cx.expect("data", "a numeric type or boolean", |t| {
+            t.is_integer() || t.is_float() || t == ElementType::Boolean
+        })?;
         let axis = if cx.has("axis") {
             cx.integer("axis")?
         } else {
@@ -40,17 +46,17 @@ impl Op for CumSum {
         if let (Some(axis), Some(rank)) = (axis, cx.shape("data").rank()) {
             dim_of_axis(axis, rank)?;
         }
-        Ok(vec![cx.input("data").clone()])
+        Ok(vec![TensorType::new(sums_of(data.element), data.shape)])
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (shape, ty) = (cx.extents("data"), cx.element("data"));
+        let (shape, ty) = (cx.extents("data"), sums_of(cx.element("data")));
         let axis = cx.integer("axis").unwrap_or(0);
         let wide = ty.compute();
         let Some(axis) = dim_of_axis(axis, shape.len()).unwrap_or_default() else {
             cx.define(cx.output(0), |cx, at| match self.exclusive {
                 true => zero(wide).cast(ty),
-                false => cx.load("data", at),
+                false => cx.load("data", at).cast(ty),
             });
             return;
         };
@@ -78,9 +84,9 @@ impl Op for CumSum {
             let (here, before) = (along(0), along(1));
             let sum = cx.load_from(sums, &before);
             let (first, next) = if self.exclusive {
-                (zero(wide), widened(cx.load("data", &before)))
+                (zero(wide), cx.load("data", &before).cast(wide))
             } else {
-                let x = widened(cx.load("data", &here));
+                let x = cx.load("data", &here).cast(wide);
                 (x.clone(), x)
             };
             (here, select(step.gt(index(0)), sum + next, first))
@@ -91,11 +97,19 @@ impl Op for CumSum {
     }
 }
 
+/// The type of sums of elements of type `ty`.
+fn sums_of(ty: ElementType) -> ElementType {
+    match ty {
+        ElementType::Boolean => ElementType::I64,
+        _ => ty,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{error, i32s, i64s, infer, run};
-    use vinelift_tensor::{ElementType, PartialShape, Tensor};
+    use vinelift_tensor::{PartialShape, Tensor};
 
     /// The examples of the specification.
     #[test]
@@ -144,6 +158,21 @@ mod tests {
         let x = Tensor::from_bytes(ElementType::F16, &[2052], &ones).unwrap();
         let out = run(&DEF, &[], &[x]).to_f64_vec().unwrap();
         assert_eq!(out[2051], 2052.0);
+    }
+
+    /// Values of PyTorch's `cumsum`: of 300 true elements, more than a byte counts.
+    #[test]
+    fn counts_what_is_true() {
+        let bools = |shape: &[usize], bytes: &[u8]| {
+            Tensor::from_bytes(ElementType::Boolean, shape, bytes).unwrap()
+        };
+        let out = run(&DEF, &[], &[bools(&[5], &[1, 0, 1, 1, 0])]);
+        assert_eq!(out, i64s(&[5], &[1, 1, 2, 3, 3]));
+        let out = run(&DEF, &[("exclusive", "true")], &[bools(&[3], &[1, 0, 1])]);
+        assert_eq!(out, i64s(&[3], &[0, 1, 1]));
+        let out = run(&DEF, &[("reverse", "true")], &[bools(&[300], &[1; 300])]);
+        assert_eq!(out.to_i64_vec().unwrap()[0], 300);
+        assert_eq!(run(&DEF, &[], &[bools(&[], &[1])]), i64s(&[], &[1]));
     }
 
     #[test]
