@@ -16,7 +16,7 @@ mod sites;
 mod tests;
 
 use crate::compiler_threads;
-use crate::ir::{BufferId, Definition, Nest, Role, Stage, loaded};
+use crate::ir::{BufferId, Definition, Nest, Role, Scalar, Stage, loaded};
 use crate::passes::simplify::simplify_stage;
 use cost::{Cost, node_count};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -59,6 +59,8 @@ pub enum Reason {
     Overwritten,
     /// It is computed, and read at this many places for each point: vectors of it would become scalars.
     Apart(usize),
+    /// It folds, and its reader writes where indices say: no pass and no kernel for folds serves such a stage.
+    ByIndex,
     /// The fused stage would have too many nodes.
     TooLarge,
 }
@@ -81,6 +83,7 @@ impl fmt::Display for Reason {
             Reason::ReduceInside => f.write_str("a fold inside another"),
             Reason::Overwritten => f.write_str("reads what is written again"),
             Reason::Apart(places) => write!(f, "{places} places for each point"),
+            Reason::ByIndex => f.write_str("a fold whose result is written by an index"),
             Reason::TooLarge => f.write_str("too large"),
             Reason::Empty => f.write_str("empty"),
         }
@@ -255,6 +258,9 @@ impl<'a> Fuse<'a> {
             let Some(into) = &self.stages[reader] else {
                 continue;
             };
+            if cost.reduces && into.at.iter().any(Scalar::loads) {
+                return Err(Reason::ByIndex);
+            }
             sites.extend(sites_of(into, stage.target));
             if node_count(into) + cost.nodes > MAX_NODES {
                 return Err(Reason::TooLarge);

@@ -342,3 +342,28 @@ for i<50, j<32, k<96: y[i, j, k] = max(0.0, t[i, ((j * 96) + k)])
     assert_eq!(kept.len(), 1);
     assert_eq!(kept[0].reason.to_string(), Reason::Scattered.to_string());
 }
+
+/// What is written by an index is written element by element: folds are not done so, unlike what has none.
+#[test]
+fn a_fold_is_not_done_where_indices_say() {
+    let text = "\
+input a: f32[8, 16, 3]
+input i: i64[8]
+temporary t: f32[8, 16]
+output y: f32[8, 16]
+for j<8, k<16: t[j, k] = add[n<3; 0.0](a[j, k, n])
+for j<8, k<16: y[j, k] = 0.0
+for j<8, k<16: y[wrap?(i[j], 8), k] = t[j, k]
+";
+    let kept = fuse(&mut crate::parse(text).unwrap());
+    let reason = Reason::ByIndex;
+    assert_eq!(
+        kept,
+        [Kept {
+            buffer: "t".into(),
+            reason
+        }]
+    );
+    let text = text.replace("add[n<3; 0.0](a[j, k, n])", "exp(a[j, k, 0])");
+    assert_eq!(fuse(&mut crate::parse(&text).unwrap()), []);
+}
