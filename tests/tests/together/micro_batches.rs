@@ -103,6 +103,32 @@ fn pictures_are_split_where_the_caches_do_not_hold_them() {
     }
 }
 
+/// Two pictures together have enough products for sums of bytes, and one alone does not. Sums of bytes are rounded otherwise.
+#[test]
+fn how_sums_are_rounded_depends_on_the_whole_batch() {
+    let core = Core::new().unwrap();
+    let mut graph = Graph::default();
+    let x = graph.parameter("x", ElementType::F32, &[2, 8, 7, 8]);
+    let bounds: Vec<Value> = [-3.0, 3.0, -3.0, 3.0]
+        .map(|bound| graph.floats(&[1], &[bound]))
+        .into();
+    let codes: Vec<u8> = (0..4 * 8 * 9).map(|k| (k * 37 % 251) as u8).collect();
+    let codes = graph.constant(ElementType::I8, &[4, 8, 3, 3], &codes);
+    let scales = graph.floats(&[4, 1, 1, 1], &[0.0061, 0.0194, 0.0021, 0.0023]);
+    let convolution = "strides=\"1,1\" dilations=\"1,1\" pads_begin=\"1,1\" pads_end=\"1,1\" auto_pad=\"explicit\"";
+    let mut node = |ty: &str, attributes: &str, inputs: &[&Value]| {
+        graph.single(&core, ty, "opset1", attributes, inputs)
+    };
+    let inputs: Vec<&Value> = [&x].into_iter().chain(&bounds).collect();
+    let t = node("FakeQuantize", "levels=\"255\"", &inputs);
+    let w = node("Convert", "destination_type=\"f32\"", &[&codes]);
+    let w = node("Multiply", "", &[&w, &scales]);
+    let y = node("Convolution", convolution, &[&t, &w]);
+    let model = graph.model(&core, &[y]).unwrap();
+    assert_eq!(count(&core, &model, &Config::new().micro_batch(1)), 2);
+    check(&core, &model, &[numbers(&[2, 8, 7, 8], 1)], &[1, 2]);
+}
+
 #[test]
 fn kernels_are_timed_over_all_micro_batches() {
     let core = Core::new().unwrap();

@@ -101,6 +101,14 @@ fn edges_that_lead_nowhere() {
         &net(&layers, &close),
         "layer 'op' (Abs, opset1): 0 edges to input port 0, expected 1",
     );
+    let second = layer("Result", "opset1", "", 1);
+    expect(
+        &net(
+            &(PARAMETER.to_owned() + &second + RESULT),
+            &(edge((0, 0), (1, 0)) + &close),
+        ),
+        "edge from layer 1 port 1 to layer 9 port 0: layer 'op' (Result, opset1) has nothing for other layers",
+    );
     let double = edge((0, 0), (1, 0)).repeat(2) + &close;
     expect(
         &net(&layers, &double),

@@ -221,6 +221,11 @@ fn connect(
                 .ok_or_else(|| Error::Structure(format!("{text}: there is no layer {id}")))
         };
         let (from, to) = (find(e.from_layer)?, find(e.to_layer)?);
+        if graph[from].layer.type_ == "Result" {
+            let label = graph[from].label();
+            let text = format!("{text}: {label} has nothing for other layers");
+            return Err(Error::Structure(text));
+        }
         let output = graph[from]
             .layer
             .outputs

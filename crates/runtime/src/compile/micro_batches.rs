@@ -23,28 +23,36 @@ const LEAST_PER_CONSTANTS: usize = 4;
 /// The most micro-batches of a batch.
 const MOST_BATCHES: usize = 4096;
 
-impl MicroBatches {
-    /// Splits the nest of a batch, if that is proven to be the same: into parts of `most` images, or as is worth it.
-    pub(super) fn split(
-        nest: &mut Nest,
-        slots: &[Slot],
-        most: Option<NonZeroUsize>,
-    ) -> Option<MicroBatches> {
+/// Into how many parts the images of a batch are to be divided, two at least.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    images: usize,
+    count: usize,
+}
+
+impl Wanted {
+    /// Parts of `most` images, or as is worth it, if a nest as lowered does the same for each image.
+    pub(super) fn of(nest: &Nest, slots: &[Slot], most: Option<NonZeroUsize>) -> Option<Wanted> {
         // Variables stay what they are until all is computed, and a recurrent step multiplies all rows at once.
         let is_kept = |slot: &Slot| matches!(slot, Slot::Kept(_));
         if slots.iter().any(is_kept) || nest.stages.iter().any(|s| s.group.is_some()) {
             return None;
         }
-        let constant = |b: BufferId| match slots.get(b.0 as usize) {
-            Some(Slot::Constant(tensor)) => Some(tensor.bytes()),
-            _ => None,
-        };
-        let batch = Batch::of(nest, &constant)?;
+        let batch = Batch::of(nest, &|buffer| constant(slots, buffer))?;
         let most = most.map_or_else(|| worth(&batch.bytes(nest)), NonZeroUsize::get);
-        let count = count(batch.images(), most);
-        if count == 1 {
-            return None;
-        }
+        let images = batch.images();
+        let count = count(images, most);
+        (count > 1).then_some(Wanted { images, count })
+    }
+}
+
+impl MicroBatches {
+    /// Splits the nest of a batch as is wanted, if that is proven to be the same.
+    ///
+    /// How sums are rounded may depend on the number of images, so it has to be settled before.
+    pub(super) fn split(nest: &mut Nest, slots: &[Slot], wanted: Wanted) -> Option<MicroBatches> {
+        let Wanted { images, count } = wanted;
+        let batch = Batch::of_images(nest, images, &|buffer| constant(slots, buffer))?;
         let inputs = (0..).map(BufferId).zip(slots);
         let inputs = inputs.filter_map(|(buffer, slot)| match slot {
             Slot::Parameter(k) if batch.is_sliced(buffer) => Some(*k),
@@ -66,6 +74,14 @@ impl MicroBatches {
             Slot::Output(_) => self.count,
             _ => 1,
         }
+    }
+}
+
+/// The bytes of a buffer that is constant.
+fn constant(slots: &[Slot], buffer: BufferId) -> Option<&[u8]> {
+    match slots.get(buffer.0 as usize) {
+        Some(Slot::Constant(tensor)) => Some(tensor.bytes()),
+        _ => None,
     }
 }
 

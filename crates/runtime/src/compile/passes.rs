@@ -1,7 +1,7 @@
 //! The passes over a nest before it runs.
 
 use crate::compile::contraction::isa;
-use crate::compile::micro_batches::MicroBatches;
+use crate::compile::micro_batches::{MicroBatches, Wanted};
 use crate::compile::slot::Slot;
 use crate::compile::variables::Room;
 use crate::stop;
@@ -98,14 +98,7 @@ pub(crate) fn optimize(
         Some(Slot::Constant(tensor)) => Some(tensor.bytes()),
         _ => None,
     };
-    let mut micro_batches = None;
-    if level == Level::Scheduled {
-        let start = Instant::now();
-        micro_batches = MicroBatches::split(&mut nest, slots, micro_batch);
-        if micro_batches.is_some() {
-            record("micro-batches", start, Vec::new(), &nest)?;
-        }
-    }
+    let wanted = (level == Level::Scheduled).then(|| Wanted::of(&nest, slots, micro_batch));
     // At every level: these passes define how sums are rounded.
     let start = Instant::now();
     quantized_products(&mut nest, &constant);
@@ -123,6 +116,13 @@ pub(crate) fn optimize(
     record("partial folds", start, Vec::new(), &nest)?;
     // How sums are rounded does not depend on the room around what they add up.
     room.iter().for_each(|room| room.make(&mut nest));
+    // Nor on how many images of a batch are computed at once.
+    let mut micro_batches = None;
+    if let Some(wanted) = wanted.flatten() {
+        let start = Instant::now();
+        micro_batches = MicroBatches::split(&mut nest, slots, wanted);
+        record("micro-batches", start, Vec::new(), &nest)?;
+    }
     let plain = level.fuses().then(|| nest.clone());
     if level.fuses() {
         let start = Instant::now();

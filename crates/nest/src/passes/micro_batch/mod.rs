@@ -61,7 +61,8 @@ impl Batch {
         sizes.find_map(|images| Batch::of_images(nest, images, constant))
     }
 
-    fn of_images<'c>(
+    /// The batch of so many `images`, if a nest has it.
+    pub fn of_images<'c>(
         nest: &Nest,
         images: usize,
         constant: &dyn Fn(BufferId) -> Option<&'c [u8]>,
