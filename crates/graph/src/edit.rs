@@ -3,6 +3,7 @@
 //! After the last change, [`Model::finish`] puts the nodes in order again.
 
 use crate::error::{Error, LayerError, Problem};
+use crate::import::settle_types;
 use crate::model::{Edge, Model, Node, NodeKind, TensorId};
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -170,7 +171,7 @@ impl Model {
         }
     }
 
-    /// Puts the nodes in order after changes. Nodes may get other indices: where parameters were added,
+    /// Puts the nodes in order after changes, and finds the element types that sub-graphs leave open. Nodes may get other indices: where parameters were added,
     /// so that a file has them in the right order.
     ///
     /// # Errors
@@ -181,6 +182,8 @@ impl Model {
         }
         let order = petgraph::algo::toposort(&self.graph, None);
         self.order = order.map_err(|c| Error::Cycle(self.graph[c.node_id()].label()))?;
+        // Those that could not be found before may be known now.
+        settle_types(self);
         Ok(())
     }
 

@@ -71,6 +71,35 @@ fn extents_that_change_need_no_more_plans() {
     }
 }
 
+/// Branches whose parameters declare no type, of a model that is wrong until it has another shape. Values: as of the sample itself,
+/// OpenVINO 2026.4.1.
+#[test]
+fn types_of_branches_that_a_shape_tells() {
+    let core = Core::new().unwrap();
+    let path = repository().join("ir-samples/if/parameters_of_dynamic_type.xml");
+    let text = std::fs::read_to_string(path).unwrap();
+    let wrong = text.replacen(
+        r#"shape="" element_type="boolean""#,
+        r#"shape="2" element_type="boolean""#,
+        1,
+    );
+    assert_ne!(wrong, text);
+    let model = core
+        .read_model_from_memory(wrong.as_bytes(), Vec::new())
+        .unwrap();
+    assert!(core.compile_model(&model).is_err());
+    let model = model
+        .reshape(&[(0, PartialShape::ranked(Vec::new()))])
+        .unwrap();
+    let compiled = core.compile_model(&model).unwrap();
+    let inputs = [
+        Tensor::from_bools(&[], &[false]).unwrap(),
+        Tensor::from_slice(&[2, 2], &[-1i32, 2, 3, -4]).unwrap(),
+    ];
+    let want = Tensor::from_slice(&[2, 2], &[1i32, -2, -3, 4]).unwrap();
+    assert_eq!(run(&compiled, &inputs), [want]);
+}
+
 /// `x` is `f32[?]`: the numbers from 0 below its extent if `condition`, else less each of them.
 fn count_in_branches() -> String {
     let layer = |id: usize, ty: &str, version: &str, data: &str, inputs: usize| {

@@ -70,7 +70,7 @@ impl Model {
 
 /// Gives the parameters of sub-graphs that declare no element type that of what they get. Where it cannot be
 /// found, something is wrong with what feeds them, and is reported when the model is inferred.
-fn settle_types(model: &mut Model) {
+pub(crate) fn settle_types(model: &mut Model) {
     if !has_open_types(model) {
         return;
     }

@@ -35,7 +35,9 @@ pub fn gathered_channels_last(nest: &mut Nest) {
         let target = stage.target;
         if let Some(gathers) = Gathers::of(nest, &stage).filter(|g| g.pay(nest, &stage, &stored)) {
             unroll_folds(&mut stage);
-            store_guards(nest, &mut stage, gathers.channels);
+            if store_guards(nest, &mut stage, gathers.channels) {
+                keep_inside(nest, &mut stage, &gathers.data);
+            }
             for (buffer, dim) in gathers.data {
                 let known = stored.entry((buffer, dim));
                 let moved = *known.or_insert_with(|| transpose(nest, &stage, buffer, dim));
@@ -240,8 +242,8 @@ fn points_of(axes: &[Axis]) -> Vec<Vec<Scalar>> {
 
 /// Stores the guards of what a stage gathers, which are the same for all channels: whole vectors are read whether or not they
 /// hold, by an index that is in range, and chosen afterwards. A guard that is computed where the index is would let the index go
-/// out of range where it does not hold.
-fn store_guards(nest: &mut Nest, stage: &mut Stage, channels: Axis) {
+/// out of range where it does not hold. Returns whether there are any.
+fn store_guards(nest: &mut Nest, stage: &mut Stage, channels: Axis) -> bool {
     let mut outer = stage.domain.clone();
     outer.retain(|axis| axis.id != channels.id);
     let is_outer = |id: &AxisId| outer.iter().any(|axis| axis.id == *id);
@@ -272,6 +274,20 @@ fn store_guards(nest: &mut Nest, stage: &mut Stage, channels: Axis) {
             }
             None => x,
         },
+        _ => x,
+    });
+    !guards.is_empty()
+}
+
+/// Keeps what else is loaded at places that other values choose in range, such as an operand that is the same for all channels: its
+/// guard may have been stored, too.
+fn keep_inside(nest: &Nest, stage: &mut Stage, data: &[(BufferId, usize)]) {
+    rewrite_those(stage, Scalar::loads, &mut |x| match x.kind() {
+        Kind::Load { buffer, at }
+            if at.iter().any(Scalar::loads) && data.iter().all(|(b, _)| b != buffer) =>
+        {
+            Scalar::load(*buffer, inside(at, &nest.buf(*buffer).shape), x.ty())
+        }
         _ => x,
     });
 }

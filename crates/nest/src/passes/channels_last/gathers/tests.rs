@@ -57,6 +57,23 @@ fn guards_are_stored() {
     assert!(stages[2].contains(chosen), "{stages:#?}");
 }
 
+/// What is the same for all channels is read whether or not the guard holds, too.
+#[test]
+fn all_that_a_guard_is_for_stays_inside() {
+    let place = |j: &str| format!("select((p[{j}] < 0), (p[{j}] + 6), p[{j}])");
+    let at = place("j");
+    let guarded = format!(
+        "select((({at} >= 0) & ({at} < 6)), ((x[i, {at}] * w[{at}]) + x[i, min({at}, 3)]), 0.0)"
+    );
+    let stages = passed(&format!(
+        "input x: f32[8, 6]\ninput w: f32[6]\ninput p: i64[10]\noutput y: f32[8, 10]\n\
+         for i<8, j<10: y[i, j] = {guarded}\n"
+    ));
+    let at = format!("min(max({}, 0), 5)", place("i"));
+    let product = format!("(x.channels_last[{at}, j] * w[{at}])");
+    assert!(stages[2].contains(&product), "{stages:#?}");
+}
+
 #[test]
 fn short_folds_are_unrolled() {
     let sum = |points: usize| {
