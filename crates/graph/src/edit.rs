@@ -171,8 +171,8 @@ impl Model {
         }
     }
 
-    /// Puts the nodes in order after changes, and finds the element types that sub-graphs leave open. Nodes may get other indices: where parameters were added,
-    /// so that a file has them in the right order.
+    /// Puts the nodes in order after changes, and finds the element types that sub-graphs leave open. Nodes may get other
+    /// indices: where parameters were added, so that a file has them in the right order.
     ///
     /// # Errors
     /// If layers feed themselves.

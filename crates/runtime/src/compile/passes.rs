@@ -121,7 +121,9 @@ pub(crate) fn optimize(
     if let Some(wanted) = wanted.flatten() {
         let start = Instant::now();
         micro_batches = MicroBatches::split(&mut nest, slots, wanted);
-        record("micro-batches", start, Vec::new(), &nest)?;
+        if micro_batches.is_some() {
+            record("micro-batches", start, Vec::new(), &nest)?;
+        }
     }
     let plain = level.fuses().then(|| nest.clone());
     if level.fuses() {
