@@ -316,7 +316,8 @@ impl Fold {
         let taken = match self.around.is_empty() {
             true => {
                 let value = self.body_with(FxHashMap::default(), k, &at);
-                Scalar::binary(self.op, so_far.clone(), value)
+                let [a, b] = (self.op).fold_operands(value.ty(), so_far.clone(), value);
+                Scalar::binary(self.op, a, b)
             }
             false => self.over(nest, None, k, so_far.clone(), &at),
         };

@@ -88,13 +88,13 @@ fn a_long_row_has_sixty_four_parts() {
         stages[1],
         format!(
             "for i<3, j<16: y.folded[((i * 16) + j)] = max(max({}, max({}, {})), \
-             max(select((lanes.f32[(j + 16)] >= 28.0), max({third}, {}), {third}), max({}, {})))",
+             max(select((lanes.f32[(j + 16)] >= 28.0), max({}, {third}), {third}), max({}, {})))",
             "y.lanes[((i * 64) + j)]",
-            lane(" + 32)"),
             point(388),
+            lane(" + 32)"),
             point(372),
-            lane(" + 48)"),
             point(404),
+            lane(" + 48)"),
             third = lane(" + 16)"),
         )
     );
@@ -103,6 +103,21 @@ fn a_long_row_has_sixty_four_parts() {
         "{}",
         stages[2]
     );
+}
+
+/// Wherever they are, among the last points as well.
+#[test]
+fn a_maximum_passes_over_what_is_nan() {
+    for points in [27, 31, 420] {
+        let mut nest = rows(Binary::Max, [1, 1, points]);
+        divide(&mut nest);
+        for number in [0, 1, points - 8, points - 1] {
+            let mut x = vec![f32::NAN; points];
+            assert_eq!(run(&nest, &x), [f32::NEG_INFINITY]);
+            x[number] = -1.0;
+            assert_eq!(run(&nest, &x), [-1.0], "{number} of {points}");
+        }
+    }
 }
 
 /// The definition in the module's documentation, written out.
