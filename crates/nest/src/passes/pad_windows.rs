@@ -4,16 +4,25 @@
 //! > `t[j] = select(0 <= j - 2 < n, x[j - 2], -inf)`
 //!
 //! Without the copy, vectors cover only the interior of a row, and the columns at its borders are computed one by
-//! one. With it they cover whole rows. A stage reads a copy where storing the copy is less work than those columns;
-//! sums of products always do.
+//! one. With it they cover whole rows. So it is with the borders around the interior where vectors lie along channels, if they are
+//! wide or most of the picture. A stage reads a copy where storing the copy is less work than those points; sums of products
+//! always do.
 
 use crate::build::zero;
-use crate::ir::{AxisId, Kind, Nest, Scalar, Stage, free_axes, substitute, visit_folds};
+use crate::ir::{Axis, AxisId, Kind, Nest, Scalar, Stage, free_axes, substitute, visit_folds};
 use crate::passes::operand::Operand;
 use rustc_hash::FxHashSet;
 
 /// From where to where an axis of the domain runs; `None` if its extent has symbols: then over all its points.
 pub(super) type Part = Option<(i64, i64)>;
+
+/// Points of a border that become stages of their own: there it is known which points of a fold are left out.
+pub(super) const FEW: i64 = 3;
+
+/// Whether an interior is less than what is around it along an axis.
+pub(super) fn is_small(axis: Axis, (low, high): (i64, i64)) -> bool {
+    high - low < axis.extent.example() as i64 / 2
+}
 
 /// The stage that stores the copy, and the one that reads it, if that pays for the only fold of a stage. `inside` is the box of the
 /// domain in which all guards hold.
@@ -56,11 +65,6 @@ fn padded_fold(
 ) -> Option<(Stage, Stage)> {
     let innermost = stage.domain.iter().rposition(|a| a.extent > 1)?;
     let columns = stage.domain[innermost];
-    let borders = match (*inside.get(innermost)?, columns.extent.number()) {
-        (Some((low, high)), Some(extent)) => extent - usize::try_from((high - low).max(0)).ok()?,
-        // Without a copy every column has guards.
-        _ => columns.extent.example(),
-    };
     let Kind::Reduce { axes, body, .. } = fold.kind() else {
         return None;
     };
@@ -76,9 +80,9 @@ fn padded_fold(
     if computes_with(stage, columns.id, body) || is_open && !guards(body, columns.id) {
         return None;
     }
-    let others = stage.domain.iter().filter(|a| a.id != columns.id);
-    let extents = others.chain(axes).map(|a| a.extent.example());
-    let one_by_one = extents.fold(borders, usize::saturating_mul);
+    let turns = axes.iter().map(|a| a.extent.example());
+    let guarded = guarded_points(&stage.domain, inside, innermost);
+    let one_by_one = turns.fold(guarded, usize::saturating_mul);
     let other = factor.cloned().unwrap_or_else(|| zero(body.ty()));
     let operand = Operand::of(body, &other, &stage.domain, axes);
     // A point by itself takes about as long as a vector of the copy. Points of products cannot be left out: whole
@@ -91,6 +95,31 @@ fn padded_fold(
     let mut whole = stage.clone();
     substitute(&mut whole, body, &load);
     Some((stored, whole))
+}
+
+/// How many points of a domain are computed one by one without a copy, as borders around the interior `inside`, whose guards
+/// stay.
+fn guarded_points(domain: &[Axis], inside: &[Part], innermost: usize) -> usize {
+    let extents = domain.iter().map(|axis| axis.extent.example());
+    let all = extents.fold(1, usize::saturating_mul);
+    let mut guarded = 0;
+    for (d, (axis, part)) in domain.iter().zip(inside).enumerate() {
+        let (Some((low, high)), Some(extent)) = (*part, axis.extent.number()) else {
+            if d == innermost {
+                return all;
+            }
+            continue;
+        };
+        if is_small(*axis, (low, high)) {
+            return all;
+        }
+        for border in [low, extent as i64 - high] {
+            if d == innermost || border > FEW {
+                guarded += all / extent * border as usize;
+            }
+        }
+    }
+    guarded
 }
 
 /// Whether the guard of `body` asks where an axis is.
@@ -194,6 +223,40 @@ mod tests {
             last,
             "for i<2, j<20, k<20: y[(((i * 400) + (j * 20)) + k)] = add[l<3, m<3; 0.0](term(y.padded[(((((i * 484) + (j * 22)) + (l * 22)) + k) + m)], w[(((i * 9) + (l * 3)) + m)]))"
         );
+    }
+
+    /// `y[i, j, c] = max_{k, l} x[i + k - pad, j + l - pad, c]`, where vectors lie along channels: borders of few columns do not
+    /// need it.
+    #[test]
+    fn wide_borders_around_channels_do_as_well() {
+        let window = |extent: usize, kernel: usize| {
+            let mut nest = Nest::new();
+            let shape = [extent, extent, 16];
+            let x = nest.buffer("x", F32, &shape, Role::Input);
+            let y = nest.buffer("y", F32, &shape, Role::Output);
+            nest.define(vec![], y, |n, at| {
+                let axes = n.axes(&[kernel, kernel]);
+                let place = |d: usize| &at[d] + Scalar::axis(axes[d].id) - (kernel / 2) as i64;
+                let (i, j) = (place(0), place(1));
+                let end = extent as i64;
+                let guard = inside(&i, 0, end) & inside(&j, 0, end);
+                let x = n.load(x, vec![i, j, at[2].clone()]);
+                Scalar::reduce(
+                    Binary::Max,
+                    axes,
+                    lowest(F32),
+                    select(guard, x, lowest(F32)),
+                )
+            });
+            schedule(&mut nest);
+            verify(&nest).unwrap();
+            let stages = nest.stage_texts();
+            let selects = |stage: &String| stage.contains("max") && stage.contains("select");
+            (stages.len(), stages.iter().any(selects))
+        };
+        assert_eq!(window(20, 9), (6, false));
+        assert_eq!(window(20, 13), (6, false));
+        assert!(!window(20, 5).1);
     }
 
     #[test]

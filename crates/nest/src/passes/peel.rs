@@ -12,7 +12,7 @@ use crate::ir::{
     visit_stage,
 };
 use crate::passes::fill::filled;
-use crate::passes::pad_windows::{Part, padded};
+use crate::passes::pad_windows::{FEW, Part, is_small, padded};
 use crate::passes::simplify::simplify_stage;
 use crate::passes::trim_folds::trim_folds;
 use rustc_hash::FxHashMap;
@@ -57,12 +57,10 @@ fn append(nest: &mut Nest, mut stage: Stage) {
     let innermost = stage.domain.iter().rposition(|a| a.extent > 1);
     let is_fill = |d: usize| innermost != Some(d) && !stage.value.folds();
     let mut middle = stage.domain.iter().zip(&inside).enumerate();
-    let is_small = |(d, (axis, part)): (usize, (&Axis, &Part))| {
-        part.is_some_and(|(low, high)| {
-            high - low < axis.extent.example() as i64 / 2 && !(is_fill(d) && low < high)
-        })
+    let stays_whole = |(d, (axis, part)): (usize, (&Axis, &Part))| {
+        part.is_some_and(|part| is_small(*axis, part) && !(is_fill(d) && part.0 < part.1))
     };
-    if middle.any(is_small) {
+    if middle.any(stays_whole) {
         nest.stages.push(stage);
         return;
     }
@@ -198,9 +196,6 @@ fn split(nest: &mut Nest, stage: &Stage, inside: &[Part]) -> (Vec<Stage>, Stage)
     }
     (borders, within(nest, stage, &rest))
 }
-
-/// Points of a border that are done one by one.
-const FEW: i64 = 3;
 
 fn folds_with_guards(stage: &Stage) -> bool {
     let mut found = false;
