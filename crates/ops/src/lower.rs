@@ -218,9 +218,19 @@ impl<'a> Lower<'a> {
 
     /// A one-dimensional table of `i64` constants.
     pub fn table(&mut self, name: &str, values: &[i64]) -> BufferId {
-        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-        self.nest
-            .table(name, ElementType::I64, values.len(), &bytes)
+        self.table_of(name, ElementType::I64, values)
+    }
+
+    /// The same of type `ty`, which is `i32` or `i64`.
+    pub fn table_of(&mut self, name: &str, ty: ElementType, values: &[i64]) -> BufferId {
+        let bytes: Vec<u8> = match ty {
+            ElementType::I32 => values
+                .iter()
+                .flat_map(|v| (*v as i32).to_le_bytes())
+                .collect(),
+            _ => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        };
+        self.nest.table(name, ty, values.len(), &bytes)
     }
 
     /// A one-dimensional table of constants of type `ty`, which is `f32` or `f64`.

@@ -25,12 +25,17 @@ pub trait Op: Debug + Send + Sync {
     fn lower(&self, cx: &mut Lower<'_>);
 }
 
-/// An operator instance whose outputs no loop nest gives: their size or the control flow depends on
+/// An operator instance whose outputs no loop nest gives, at least for some inputs: their size or the control flow depends on
 /// data.
 pub trait Native: Debug + Send + Sync {
     /// As [`Op::infer`], but values that are not known need not be waited for: [`Native::evaluate`] has
     /// them all.
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError>;
+
+    /// The same operator as a loop nest, if there is one for inputs of these types and values. `infer` has passed.
+    fn as_nest(&self, _cx: &Infer<'_>) -> Option<Arc<dyn Op>> {
+        None
+    }
 
     /// The outputs, of types that fit those that `infer` gave. `infer` has passed with the exact types
     /// and all values of these inputs; what only the contents of the inputs can get wrong is an error.

@@ -43,21 +43,25 @@ pub(crate) fn run_all(
     let values: Vec<Option<&Tensor>> = inputs.iter().map(Some).collect();
     let cx = Infer::new(def.signature, &types, &values).map_err(|e| text(&e))?;
     let outputs = op.infer(&cx).map_err(|e| text(&e))?;
-    let op = match op {
-        Instance::Lowered(op) => op,
-        Instance::Native(op) => {
-            let cx = Evaluate::new(def.signature, inputs, &outputs);
-            let found = op.evaluate(&cx).map_err(|e| text(&e))?;
-            for (tensor, ty) in found.iter().zip(&outputs) {
-                let fits = ty.element == tensor.element_type() && ty.shape.contains(tensor.shape());
-                assert!(fits, "inferred {ty}, found {tensor}");
-            }
-            return Ok(found);
-        }
+    let of_nest = |op: &dyn Op| {
+        let nest = lowered(def, op, &types, (&values, &[]), &outputs, policy);
+        verify(&nest).unwrap_or_else(|e| panic!("{e:?}\n{nest}"));
+        interpreted(&nest, inputs, &outputs)
     };
-    let nest = lowered(def, &*op, &types, (&values, &[]), &outputs, policy);
-    verify(&nest).unwrap_or_else(|e| panic!("{e:?}\n{nest}"));
-    interpreted(&nest, inputs, &outputs)
+    let native = match op {
+        Instance::Lowered(op) => return of_nest(&*op),
+        Instance::Native(native) => native,
+    };
+    let evaluation = Evaluate::new(def.signature, inputs, &outputs);
+    let found = native.evaluate(&evaluation).map_err(|e| text(&e))?;
+    for (tensor, ty) in found.iter().zip(&outputs) {
+        let fits = ty.element == tensor.element_type() && ty.shape.contains(tensor.shape());
+        assert!(fits, "inferred {ty}, found {tensor}");
+    }
+    if let Some(op) = native.as_nest(&cx) {
+        assert_eq!(of_nest(&*op)?, found, "the nest differs from the function");
+    }
+    Ok(found)
 }
 
 /// The nest that computes `outputs` of inputs of these types, of whose elements `values` and `bounds` are known.

@@ -205,13 +205,16 @@ impl<'a> Walk<'a> {
         let results = op.infer(&cx)?;
         self.declare(&outputs, &results)?;
         let op = match op {
-            Instance::Lowered(op) => op,
-            Instance::Native(op) => {
-                self.native(node, def, &**op, &constants, &results);
-                return Ok(());
+            Instance::Lowered(op) => op.clone(),
+            Instance::Native(native) => {
+                let Some(op) = native.as_nest(&cx) else {
+                    self.native(node, def, &**native, &constants, &results);
+                    return Ok(());
+                };
+                op
             }
         };
-        self.bounds_of_types(&**op, &cx, &outputs);
+        self.bounds_of_types(&*op, &cx, &outputs);
         let missing: Vec<TensorId> = cx.missing().map(|i| inputs[i]).collect();
         self.wanted
             .extend(missing.iter().filter(|t| self.available.contains(t)));
@@ -225,7 +228,7 @@ impl<'a> Walk<'a> {
             }
             return Ok(());
         }
-        self.lower(node, def, op, &inputs, &outputs, (&values, &bounds))
+        self.lower(node, def, &op, &inputs, &outputs, (&values, &bounds))
     }
 
     /// Takes over the values of `outputs` from the earlier walk; `false` if it has not found all of them.
