@@ -7,6 +7,8 @@ mod first;
 mod lanes;
 mod narrow;
 mod one_by_one;
+mod passes;
+mod together;
 
 use crate::memory::{collected, filled};
 use crate::{ElementType, Tensor, TensorError};

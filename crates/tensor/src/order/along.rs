@@ -1,9 +1,8 @@
 //! The best elements of the slices of a tensor along an axis.
 
 use super::best::Best;
-use super::columns::Columns;
 use super::first;
-use super::lanes::{Key, LANES, Row, Singles, Source};
+use super::lanes::{Key, LANES, Singles, Source};
 use super::narrow::NarrowKeys;
 use super::{Direction, keys, select, sort};
 use crate::memory::{filled, room_for};
@@ -42,23 +41,26 @@ pub fn best_along(
     };
     let done = match NarrowKeys::of(tensor, wanted.direction) {
         _ if count == 0 => true,
-        Some(keys) if u32::try_from(extent).is_ok() => match (wanted.k, inner) {
-            (2.., 1) => slices.lines(keys, outer)?,
-            _ => match Singles::of(tensor, wanted.direction) {
+        Some(keys) if u32::try_from(extent).is_ok() => {
+            let by_rows = match Singles::of(tensor, wanted.direction) {
                 Some(singles) => slices.by_rows(singles, outer)?,
                 None => slices.by_rows(keys, outer)?,
-            },
-        },
+            };
+            match by_rows {
+                Some(done) => done,
+                None => slices.lines(keys, outer)?,
+            }
+        }
         _ => slices.wide(&keys(tensor, wanted.direction)?, outer)?,
     };
     Ok(done.then_some(slices.found))
 }
 
-struct Slices<'a> {
-    extent: usize,
-    inner: usize,
-    wanted: Wanted,
-    go_on: &'a dyn Fn() -> bool,
+pub(super) struct Slices<'a> {
+    pub(super) extent: usize,
+    pub(super) inner: usize,
+    pub(super) wanted: Wanted,
+    pub(super) go_on: &'a dyn Fn() -> bool,
     found: Vec<i64>,
 }
 
@@ -86,12 +88,16 @@ impl Slices<'_> {
         Ok(true)
     }
 
-    /// With what is fast to compare.
-    fn by_rows<S: Source>(&mut self, source: S, outer: usize) -> Result<bool, TensorError> {
+    /// With what is fast to compare; `None` if that is not for these slices.
+    fn by_rows<S: Source>(&mut self, source: S, outer: usize) -> Result<Option<bool>, TensorError> {
         match (self.wanted.k, self.inner) {
-            (1, 1) => self.first_of_lines(source, outer),
-            (1, _) => self.first_of_columns(source, outer),
-            _ => self.columns(source, outer),
+            (1, 1) => return self.first_of_lines(source, outer).map(Some),
+            (1, _) => return self.first_of_columns(source, outer).map(Some),
+            _ => {}
+        }
+        match (self.together(&source, outer)?, self.inner) {
+            (None, 2..) => self.columns(source, outer).map(Some),
+            (done, _) => Ok(done),
         }
     }
 
@@ -143,17 +149,13 @@ impl Slices<'_> {
         Ok(true)
     }
 
-    /// In a dim before the last.
+    /// In a dim before the last, one after the other.
     fn columns<S: Source>(&mut self, source: S, outer: usize) -> Result<bool, TensorError> {
         let (extent, inner) = (self.extent, self.inner);
         let width = inner.min(LANES);
         let mut best = Best::new(self.wanted.k, extent)?;
         let mut block = filled(extent.saturating_mul(width), S::Key::WORST)?;
-        let mut together = match width {
-            LANES => Columns::new(self.wanted.k, extent)?,
-            _ => None,
-        };
-        let mut line = filled(if together.is_some() { 0 } else { extent }, 0)?;
+        let mut line = filled(extent, 0)?;
         for o in 0..outer {
             for first in (0..inner).step_by(width) {
                 if !(self.go_on)() {
@@ -162,20 +164,11 @@ impl Slices<'_> {
                 // Those of the last block may have been in the one before.
                 let first = first.min(inner - width);
                 source.read(o * extent * inner + first, inner, width, &mut block);
-                let rows: &[Row<S::Key>] = block.as_chunks().0;
-                if let Some(columns) = &mut together {
-                    columns.find(rows);
-                }
                 for column in 0..width {
-                    match &together {
-                        Some(columns) => columns.give(rows, column, &mut best),
-                        None => {
-                            let keys = block.iter().skip(column).step_by(width);
-                            let keys = line.iter_mut().zip(keys);
-                            keys.for_each(|(to, key)| *to = key.narrow());
-                            best.start(&line)?;
-                        }
-                    }
+                    let keys = block.iter().skip(column).step_by(width);
+                    let keys = line.iter_mut().zip(keys);
+                    keys.for_each(|(to, key)| *to = key.narrow());
+                    best.start(&line)?;
                     self.write(o, first + column, best.positions(self.wanted.by_position));
                 }
             }
@@ -212,7 +205,7 @@ impl Slices<'_> {
     }
 
     /// What was found in slice `(o, i)`.
-    fn write(&mut self, o: usize, i: usize, positions: impl Iterator<Item = usize>) {
+    pub(super) fn write(&mut self, o: usize, i: usize, positions: impl Iterator<Item = usize>) {
         let mut at = o * self.wanted.k * self.inner + i;
         for position in positions {
             self.found[at] = position as i64;

@@ -55,17 +55,8 @@ pub(super) fn of_short_lines<S: Source>(
     let worst = S::Key::WORST;
     let keys = &mut room.as_flattened_mut()[..LANES * extent];
     source.read(start, keys.len(), keys.len(), keys);
-    let mut lines = [&keys[..0]; LANES];
-    for (line, keys) in lines.iter_mut().zip(keys.chunks(extent)) {
-        *line = keys;
-    }
-    let mut least = Least::of((0..extent).map(|position| {
-        let mut row = [worst; LANES];
-        for (lane, key) in row.iter_mut().enumerate() {
-            *key = lines[lane][position];
-        }
-        row
-    }));
+    let lines = lines_of(keys, extent);
+    let mut least = Least::of(rows_of(&lines, extent));
     for (lane, line) in lines.iter().enumerate() {
         if least.keys[lane] == worst {
             // Not ordered elements may come before the worst of the others.
@@ -74,6 +65,43 @@ pub(super) fn of_short_lines<S: Source>(
         }
     }
     least.rows
+}
+
+/// The lines of `extent` keys each.
+fn lines_of<K>(keys: &[K], extent: usize) -> [&[K]; LANES] {
+    let mut lines = [&keys[..0]; LANES];
+    for (line, keys) in lines.iter_mut().zip(keys.chunks(extent)) {
+        *line = keys;
+    }
+    lines
+}
+
+/// The keys of all lines at each position.
+#[inline(always)]
+fn rows_of<K: Key>(lines: &[&[K]; LANES], extent: usize) -> impl Iterator<Item = Row<K>> {
+    (0..extent).map(|position| {
+        let mut row = [K::WORST; LANES];
+        for (lane, key) in row.iter_mut().enumerate() {
+            *key = lines[lane][position];
+        }
+        row
+    })
+}
+
+/// Reads [`LANES`] lines, the first from `start` on, as columns of `rows`, of which there are as many as a line has elements.
+/// There is room for all keys in `room`.
+pub(super) fn read_lines<S: Source>(
+    source: &S,
+    start: usize,
+    rows: &mut [Row<S::Key>],
+    room: &mut [S::Key],
+) {
+    let extent = rows.len();
+    source.read(start, room.len(), room.len(), room);
+    let lines = lines_of(room, extent);
+    for (to, row) in rows.iter_mut().zip(rows_of(&lines, extent)) {
+        *to = row;
+    }
 }
 
 /// The position of the best element of a line, the `count` elements from `start` on: the least key is found first, with the

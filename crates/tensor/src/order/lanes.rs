@@ -67,19 +67,23 @@ pub(super) trait Source {
 
 /// The least key of each lane, and the first row that has it. Where no key is less than [`Key::WORST`], it is that one
 /// in the first row.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Least<K> {
     pub(super) keys: Row<K>,
     pub(super) rows: [u32; LANES],
 }
 
 impl<K: Key> Least<K> {
+    /// Of no rows.
+    pub(super) const NONE: Least<K> = Least {
+        keys: [K::WORST; LANES],
+        rows: [0; LANES],
+    };
+
     /// Of these rows.
     #[inline(always)]
     pub(super) fn of(rows: impl Iterator<Item = Row<K>>) -> Least<K> {
-        let mut least = Least {
-            keys: [K::WORST; LANES],
-            rows: [0; LANES],
-        };
+        let mut least = Least::NONE;
         for (r, row) in rows.enumerate() {
             for (lane, key) in least.keys.iter_mut().enumerate() {
                 let better = row[lane] < *key;
