@@ -12,10 +12,11 @@ use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::layout::extent::{countable, naturals};
 use crate::layout::index_map::last;
+use crate::region::counted::between;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::build::{index, lowest, zero};
-use vinelift_nest::{Binary, Scalar};
+use vinelift_nest::{Binary, BufferId, Scalar};
 use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
 
 pub(crate) static AVG: OpDef = pool(
@@ -110,8 +111,10 @@ impl Op for AdaptivePool {
             let mut guard: Option<Scalar> = None;
             for (lane, (o, k)) in lanes.iter().zip(at[2..].iter().zip(k)) {
                 let i = lane.start(o) + k;
-                let inside = i.lt(lane.end(o));
-                guard = Some(guard.map_or(inside.clone(), |guard| guard & inside));
+                if lane.tile().is_none() {
+                    let inside = i.lt(lane.end(o));
+                    guard = Some(guard.map_or(inside.clone(), |guard| guard & inside));
+                }
                 from.push(i);
             }
             (from, guard)
@@ -121,21 +124,57 @@ impl Op for AdaptivePool {
             Some(_) => (Binary::Max, lowest(wide)),
             None => (Binary::Add, zero(wide)),
         };
+        let column_sums = self.column_sums(cx, &lanes);
         cx.define(out, |cx, at| {
-            let fold = cx.reduce(op, &kernel, init.clone(), |cx, k| {
-                let (from, guard) = place(at, k);
-                guarded(guard, widened(cx.load("data", &from)), init)
-            });
+            let fold = match (column_sums, &lanes[..]) {
+                (Some(sums), [_, across]) => across.sum_of(cx, sums, at),
+                _ => cx.reduce(op, &kernel, init.clone(), |cx, k| {
+                    let (from, guard) = place(at, k);
+                    guarded(guard, widened(cx.load("data", &from)), init)
+                }),
+            };
             if self.positions.is_some() {
                 return fold.cast(ty);
             }
             let lengths = lanes.iter().zip(&at[2..]);
-            let count = lengths.fold(index(1), |n, (lane, o)| n * (lane.end(o) - lane.start(o)));
+            let length = |(lane, o): (&Lane, &Scalar)| match lane.tile() {
+                Some(tile) => index(tile as i64),
+                None => lane.end(o) - lane.start(o),
+            };
+            let count = lengths.map(length).fold(index(1), |n, length| n * length);
             (fold / count.cast(wide)).cast(ty)
         });
         if self.positions.is_some() {
             first::positions(cx, &kernel, 2, place);
         }
+    }
+}
+
+impl AdaptivePool {
+    /// The sum of each column of the windows that lie side by side, for means over rows and columns whose windows differ in
+    /// their rows: vectors lie along columns there, which all windows beside each other have the same rows of.
+    fn column_sums(&self, cx: &mut Lower<'_>, lanes: &[Lane]) -> Option<BufferId> {
+        let [down, across] = lanes else {
+            return None;
+        };
+        if self.positions.is_some() || down.tile().is_some() {
+            return None;
+        }
+        let [begin, end] = down.bounds()?;
+        let begin = cx.table("begin", &begin);
+        let end = cx.table("end", &end);
+        let (data, ty) = (cx.extents("data"), cx.element("data").compute());
+        let shape = [data[0], data[1], down.windows, across.extent];
+        let sums = cx.temporary("column_sums", ty, &shape);
+        cx.define(sums, |cx, at| {
+            let row = std::slice::from_ref(&at[2]);
+            let bounds = [cx.load_from(begin, row), cx.load_from(end, row)];
+            between(cx, Binary::Add, bounds, down.extent, &zero(ty), |cx, i| {
+                let from = [&at[0], &at[1], i, &at[3]].map(Clone::clone);
+                widened(cx.load("data", &from))
+            })
+        });
+        Some(sums)
     }
 }
 
@@ -146,17 +185,55 @@ struct Lane {
 }
 
 impl Lane {
+    /// The length of each window, if all have the same and none overlaps another.
+    fn tile(&self) -> Option<usize> {
+        let (extent, windows) = (self.extent.number()?, self.windows.number()?);
+        extent.is_multiple_of(windows).then(|| extent / windows)
+    }
+
+    /// Where all windows begin, and where they end.
+    fn bounds(&self) -> Option<[Vec<i64>; 2]> {
+        let (extent, windows) = (self.extent.number()?, self.windows.number()?);
+        let begin = |o: usize| Some(o.checked_mul(extent)? / windows);
+        let end = |o: usize| Some((o + 1).checked_mul(extent)?.div_ceil(windows));
+        let all = |at: &dyn Fn(usize) -> Option<usize>| {
+            let at = |o| i64::try_from(at(o)?).ok();
+            (0..windows).map(at).collect::<Option<Vec<i64>>>()
+        };
+        Some([all(&begin)?, all(&end)?])
+    }
+
+    /// The sum of the elements of `sums` in the window at `at`.
+    fn sum_of(&self, cx: &mut Lower<'_>, sums: BufferId, at: &[Scalar]) -> Scalar {
+        let zero = zero(cx.type_of(sums));
+        cx.reduce(Binary::Add, &[self.longest()], zero.clone(), |cx, k| {
+            let i = self.start(&at[3]) + &k[0];
+            let inside = self.tile().is_none().then(|| i.lt(self.end(&at[3])));
+            let from = [&at[0], &at[1], &at[2], &i].map(Clone::clone);
+            guarded(inside, cx.load_from(sums, &from), zero)
+        })
+    }
+
     fn start(&self, o: &Scalar) -> Scalar {
+        if let Some(tile) = self.tile() {
+            return o * tile as i64;
+        }
         o * &Scalar::extent(self.extent) / &Scalar::extent(self.windows)
     }
 
     fn end(&self, o: &Scalar) -> Scalar {
+        if let Some(tile) = self.tile() {
+            return (o + 1) * tile as i64;
+        }
         let windows = Scalar::extent(self.windows);
         ((o + 1) * Scalar::extent(self.extent) + last(self.windows)) / windows
     }
 
     /// A length that no window exceeds.
     fn longest(&self) -> Extent {
+        if let Some(tile) = self.tile() {
+            return tile.into();
+        }
         let most = self.extent.sum(self.windows).difference(Extent::ONE);
         let most = most.quotient(self.windows).sum(Extent::ONE);
         match most.at_most(self.extent) {
@@ -191,6 +268,22 @@ mod tests {
         let out = run(&AVG, &[], &[x, i64s(&[2], &[2, 3])]);
         let want = f32s(&[1, 1, 2, 3], &[1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
         assert_eq!(out, want);
+    }
+
+    /// Values of NumPy: windows of rows 0..2 and 1..3, of columns 0..2, 1..3, 2..4 or 0..2 and 2..4.
+    #[test]
+    fn windows_over_rows_and_columns() {
+        let x = [
+            1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0,
+        ];
+        let x = f32s(&[1, 1, 3, 4], &x);
+        let out = run(&AVG, &[], &[x.clone(), i64s(&[2], &[2, 3])]);
+        let want = [3.5, 4.5, 5.5, 7.5, 8.5, 9.5];
+        assert_eq!(out, f32s(&[1, 1, 2, 3], &want));
+        let out = run(&AVG, &[], &[x.clone(), i64s(&[2], &[2, 2])]);
+        assert_eq!(out, f32s(&[1, 1, 2, 2], &[3.5, 5.5, 7.5, 9.5]));
+        let out = run(&AVG, &[], &[x, i64s(&[2], &[1, 2])]);
+        assert_eq!(out, f32s(&[1, 1, 1, 2], &[5.5, 7.5]));
     }
 
     #[test]
