@@ -30,6 +30,7 @@ mod float;
 mod float_rem;
 mod hoist;
 mod integer;
+mod interleave;
 mod kernel;
 mod kernel_loop;
 mod lane_memory;

@@ -2,6 +2,7 @@
 
 use super::copy::CopyStage;
 use super::emitter::{Emitter, Result};
+use super::interleave::Interleave;
 use super::scan::ScanRows;
 use super::update::BLOCK;
 use crate::analysis::indices::{CheckedIndex, has_checks, how_all_checked};
@@ -100,6 +101,10 @@ impl<'n> Emitter<'n, '_> {
                 self.copy(stage, *copy, inner)?;
                 return Ok(true);
             }
+            Way::Interleave(of) if inner.len() == 2 => {
+                self.interleave(stage, of)?;
+                return Ok(true);
+            }
             Way::Scan(rows) if k == rows.outermost => {
                 self.rows(stage, rows, inner)?;
                 return Ok(true);
@@ -175,6 +180,9 @@ impl<'n> Emitter<'n, '_> {
         if let Some(vector_loop) = self.analysis.vector_loop_of(stage) {
             return Way::VectorLoop(Some(vector_loop));
         }
+        if let Some(of) = self.interleave_of(stage, &many[first..]) {
+            return Way::Interleave(Box::new(of));
+        }
         let columns = self.analysis.columns_of(stage, many);
         let is_function =
             |columns: &BlockColumns<'n>| matches!(columns.block, BlockLoop::Function(_));
@@ -227,6 +235,7 @@ impl<'n> Emitter<'n, '_> {
                     .map(|why| format!(", {why}"));
                 format!("copies of {bytes} bytes{}", why.unwrap_or_default())
             }
+            Way::Interleave(of) => of.note(),
             Way::Update(checks) => format!("unrolled ×{BLOCK}, {}", how_all_checked(checks)),
             Way::Scan(rows) if rows.count > 1 => format!("{} rows side by side", rows.count),
             Way::Points | Way::Scan(_) => match self.analysis.why_points(stage, many) {
@@ -311,6 +320,8 @@ enum Way<'n> {
     Scan(ScanRows<'n>),
     /// As copies of neighbours.
     Copy(CopyStage<'n>),
+    /// Bytes of several planes in turn, some points of all planes at once.
+    Interleave(Box<Interleave<'n>>),
     /// By a vector loop, until it is called.
     VectorLoop(Option<VectorLoop<'n>>),
     /// By a vector loop over blocks for which loads are collected, until it is called.
@@ -324,6 +335,7 @@ impl Way<'_> {
             Way::Collected(Some(collected)) => collected.ready.runs(),
             Way::Vectors(kernel_loop) => kernel_loop.runs(),
             Way::Columns(columns) => columns.runs(),
+            Way::Interleave(_) => Interleave::RUNS,
             _ => Runs::SCALAR,
         }
     }

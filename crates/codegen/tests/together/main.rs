@@ -12,6 +12,7 @@ mod folds_random;
 mod gathers;
 mod halves;
 mod indices;
+mod interleave;
 mod lane_points;
 mod masks;
 mod memory;

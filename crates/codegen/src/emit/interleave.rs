@@ -1,0 +1,194 @@
+//! Bytes that come from several planes in turn: `to[n·l + k] = planes[k][l]` for `k < n`, some points of all planes at once.
+
+use super::address::ElementAddress;
+use super::emitter::{Emitter, Result, no_primitive};
+use crate::analysis::linear::Linear;
+use crate::analysis::runs::Runs;
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
+use vinelift_nest::{Axis, AxisId, Binary, BufferId, Kind, Mode, Scalar, Stage};
+use vinelift_tensor::ElementType;
+
+/// A stage whose two inner loops do that.
+pub(super) struct Interleave<'n> {
+    buffer: BufferId,
+    at: &'n [Scalar],
+    /// Along it lie the points of a plane.
+    lane: Axis,
+    planes: Axis,
+    /// The plane of each byte of a group, one of each.
+    order: Vec<usize>,
+}
+
+/// The points of a plane that are done at once: a register.
+const POINTS: usize = 16;
+
+/// A register of the result takes a step for each plane.
+const MOST_PLANES: usize = 8;
+
+impl Interleave<'_> {
+    pub(super) const RUNS: Runs = Runs {
+        lanes: POINTS,
+        bits: 128,
+    };
+
+    /// The note in the heading of a stage.
+    pub(super) fn note(&self) -> String {
+        format!("{POINTS} points of {} planes at once", self.order.len())
+    }
+}
+
+impl<'n> Emitter<'n, '_> {
+    /// How a stage takes bytes in turn, if that is what it does. `many` are its axes of more than one point.
+    pub(super) fn interleave_of(&self, stage: &'n Stage, many: &[Axis]) -> Option<Interleave<'n>> {
+        let Kind::Load { buffer, at } = stage.value.kind() else {
+            return None;
+        };
+        let &[.., outer, inner] = many else {
+            return None;
+        };
+        // Booleans are made 0 or 1 on their way.
+        let ty = stage.value.ty();
+        let is_byte = ty.bits() == 8 && !ty.is_packed() && ty != ElementType::Boolean;
+        let is_copy = stage.mode == Mode::Set && is_byte && *buffer != stage.target;
+        let mut indices = at.iter().chain(&stage.at);
+        let is_free = !indices.any(|index| index.may_fault() || index.reads_zero());
+        if !(self.analysis.has_vectors && is_copy && is_free) {
+            return None;
+        }
+        let from = self.analysis.linear(*buffer, at);
+        let to = self.analysis.linear(stage.target, &stage.at);
+        [[outer, inner], [inner, outer]]
+            .into_iter()
+            .find_map(|[planes, lane]| {
+                let count = planes.extent.number().filter(|n| *n <= MOST_PLANES)?;
+                let parts = self.analysis.parts;
+                let cut = parts.axis(stage).filter(|_| parts.extent > 1);
+                let moves = [&from, &to].map(|linear| self.analysis.moves_with(lane.id, linear));
+                let fits = moves == [Some(1.into()), Some((count as i64).into())]
+                    && lane.extent.number().is_some_and(|n| n >= POINTS)
+                    && cut.is_none_or(|cut| cut.id != planes.id);
+                Some(Interleave {
+                    buffer: *buffer,
+                    at,
+                    lane,
+                    planes,
+                    order: fits.then(|| self.order(&to, planes.id, count)).flatten()?,
+                })
+            })
+    }
+
+    /// The plane of each of `count` neighbours, if each has one of its own.
+    fn order(&self, to: &Linear<'n>, planes: AxisId, count: usize) -> Option<Vec<usize>> {
+        let offset = |plane: i64| {
+            to.terms().try_fold(0i64, |sum, (leaf, factor)| {
+                if !self.analysis.facts.free(leaf).contains(&planes) {
+                    return Some(sum);
+                }
+                let leaf = at_plane(leaf, planes, plane)?;
+                sum.checked_add(leaf.checked_mul(factor.number()?)?)
+            })
+        };
+        let offsets = (0..count as i64)
+            .map(offset)
+            .collect::<Option<Vec<i64>>>()?;
+        let least = *offsets.iter().min()?;
+        let mut order = vec![None; count];
+        for (plane, offset) in offsets.iter().enumerate() {
+            *order.get_mut(usize::try_from(offset - least).ok()?)? = Some(plane);
+        }
+        order.into_iter().collect()
+    }
+
+    /// Opens the loop over the points, and does some of all planes in it.
+    pub(super) fn interleave(&mut self, stage: &'n Stage, of: &Interleave<'n>) -> Result {
+        self.part_at_least(stage, of.lane, POINTS);
+        let turns = self.turns(stage, of.lane);
+        self.open_loop(of.lane, turns, POINTS as i64, &[]);
+        self.stay_before(of.lane, turns, POINTS);
+        let flags = |this: &Self, buffer: BufferId| this.flags[buffer.0 as usize];
+        let mut planes = Vec::with_capacity(of.order.len());
+        for plane in 0..of.order.len() {
+            let (from, offset) = self.place_of_plane(of.planes, plane, of.buffer, of.at)?;
+            let flags = flags(self, of.buffer);
+            planes.push(self.builder.ins().load(types::I8X16, flags, from, offset));
+        }
+        let (to, offset) = self.place_of_plane(of.planes, of.order[0], stage.target, &stage.at)?;
+        let flags: MemFlagsData = flags(self, stage.target);
+        for register in 0..of.order.len() {
+            if let Some(bytes) = self.taken_in_turn(&planes, &of.order, register * POINTS) {
+                let offset = offset + (register * POINTS) as i32;
+                self.builder.ins().store(flags, bytes, to, offset);
+            }
+        }
+        Ok(())
+    }
+
+    /// Where an element lies whose plane has this number.
+    fn place_of_plane(
+        &mut self,
+        planes: Axis,
+        plane: usize,
+        buffer: BufferId,
+        at: &'n [Scalar],
+    ) -> Result<(Value, i32)> {
+        self.open_scope();
+        let number = self.index(plane as i64);
+        self.bind_to(planes, number);
+        let linear = self.analysis.linear(buffer, at);
+        self.compute(linear.leaves())?;
+        let place = self.place(buffer, &linear);
+        self.axes.remove(&planes.id);
+        self.close_scope();
+        match place {
+            ElementAddress::Bytes { address, offset } => Ok((address, offset)),
+            ElementAddress::Packed { .. } => no_primitive("bytes of packed planes"),
+        }
+    }
+
+    /// The bytes from number `first` on of what the registers of all planes have in turn.
+    fn taken_in_turn(&mut self, planes: &[Value], order: &[usize], first: usize) -> Option<Value> {
+        let mut taken: Option<Value> = None;
+        for (plane, register) in planes.iter().enumerate() {
+            // Other bytes are zero.
+            let lane = |byte: usize| match order[byte % order.len()] == plane {
+                true => (byte / order.len()) as u8,
+                false => u8::MAX,
+            };
+            let lanes: Vec<u8> = (first..first + POINTS).map(lane).collect();
+            if lanes.iter().all(|lane| *lane == u8::MAX) {
+                continue;
+            }
+            let lanes = self.builder.func.dfg.constants.insert(lanes.into());
+            let lanes = self.builder.ins().vconst(types::I8X16, lanes);
+            let bytes = match self.is_x86 {
+                true => self.builder.ins().x86_pshufb(*register, lanes),
+                false => self.builder.ins().swizzle(*register, lanes),
+            };
+            taken = Some(match taken {
+                Some(others) => self.builder.ins().bor(others, bytes),
+                None => bytes,
+            });
+        }
+        taken
+    }
+}
+
+/// The value of an index that depends on one axis alone, where it is at `point`.
+fn at_plane(index: &Scalar, axis: AxisId, point: i64) -> Option<i64> {
+    match index.kind() {
+        Kind::Const(_) => index.as_index(),
+        Kind::Axis(id) => (*id == axis).then_some(point),
+        Kind::Binary(op, a, b) => {
+            let (a, b) = (at_plane(a, axis, point)?, at_plane(b, axis, point)?);
+            match op {
+                Binary::Add => a.checked_add(b),
+                Binary::Sub => a.checked_sub(b),
+                Binary::Mul => a.checked_mul(b),
+                Binary::Div => a.checked_div(b),
+                Binary::Rem => a.checked_rem(b),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
