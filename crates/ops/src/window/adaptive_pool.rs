@@ -111,10 +111,8 @@ impl Op for AdaptivePool {
             let mut guard: Option<Scalar> = None;
             for (lane, (o, k)) in lanes.iter().zip(at[2..].iter().zip(k)) {
                 let i = lane.start(o) + k;
-                if lane.tile().is_none() {
-                    let inside = i.lt(lane.end(o));
-                    guard = Some(guard.map_or(inside.clone(), |guard| guard & inside));
-                }
+                let inside = i.lt(lane.end(o));
+                guard = Some(guard.map_or(inside.clone(), |guard| guard & inside));
                 from.push(i);
             }
             (from, guard)
@@ -137,11 +135,7 @@ impl Op for AdaptivePool {
                 return fold.cast(ty);
             }
             let lengths = lanes.iter().zip(&at[2..]);
-            let length = |(lane, o): (&Lane, &Scalar)| match lane.tile() {
-                Some(tile) => index(tile as i64),
-                None => lane.end(o) - lane.start(o),
-            };
-            let count = lengths.map(length).fold(index(1), |n, length| n * length);
+            let count = lengths.fold(index(1), |n, (lane, o)| n * (lane.end(o) - lane.start(o)));
             (fold / count.cast(wide)).cast(ty)
         });
         if self.positions.is_some() {
@@ -151,24 +145,26 @@ impl Op for AdaptivePool {
 }
 
 impl AdaptivePool {
-    /// The sum of each column of the windows that lie side by side, for means over rows and columns whose windows differ in
-    /// their rows: vectors lie along columns there, which all windows beside each other have the same rows of.
+    /// For means over rows and columns, the sums of the columns of all windows that lie side by side: vectors lie along columns.
+    /// The sums of a window are added in the same order whether or not its extents are known.
     fn column_sums(&self, cx: &mut Lower<'_>, lanes: &[Lane]) -> Option<BufferId> {
         let [down, across] = lanes else {
             return None;
         };
-        if self.positions.is_some() || down.tile().is_some() {
+        // A window over all rows is a usual fold. Whether there is just one is always known.
+        if self.positions.is_some() || down.windows == 1 {
             return None;
         }
-        let [begin, end] = down.bounds()?;
-        let begin = cx.table("begin", &begin);
-        let end = cx.table("end", &end);
+        let bounds =
+            ["begin", "end"].map(|name| cx.temporary(name, ElementType::I64, &[down.windows]));
+        cx.define(bounds[0], |_, at| down.start(&at[0]));
+        cx.define(bounds[1], |_, at| down.end(&at[0]));
         let (data, ty) = (cx.extents("data"), cx.element("data").compute());
         let shape = [data[0], data[1], down.windows, across.extent];
         let sums = cx.temporary("column_sums", ty, &shape);
         cx.define(sums, |cx, at| {
             let row = std::slice::from_ref(&at[2]);
-            let bounds = [cx.load_from(begin, row), cx.load_from(end, row)];
+            let bounds = bounds.map(|bound| cx.load_from(bound, row));
             between(cx, Binary::Add, bounds, down.extent, &zero(ty), |cx, i| {
                 let from = [&at[0], &at[1], i, &at[3]].map(Clone::clone);
                 widened(cx.load("data", &from))
@@ -185,55 +181,28 @@ struct Lane {
 }
 
 impl Lane {
-    /// The length of each window, if all have the same and none overlaps another.
-    fn tile(&self) -> Option<usize> {
-        let (extent, windows) = (self.extent.number()?, self.windows.number()?);
-        extent.is_multiple_of(windows).then(|| extent / windows)
-    }
-
-    /// Where all windows begin, and where they end.
-    fn bounds(&self) -> Option<[Vec<i64>; 2]> {
-        let (extent, windows) = (self.extent.number()?, self.windows.number()?);
-        let begin = |o: usize| Some(o.checked_mul(extent)? / windows);
-        let end = |o: usize| Some((o + 1).checked_mul(extent)?.div_ceil(windows));
-        let all = |at: &dyn Fn(usize) -> Option<usize>| {
-            let at = |o| i64::try_from(at(o)?).ok();
-            (0..windows).map(at).collect::<Option<Vec<i64>>>()
-        };
-        Some([all(&begin)?, all(&end)?])
-    }
-
     /// The sum of the elements of `sums` in the window at `at`.
     fn sum_of(&self, cx: &mut Lower<'_>, sums: BufferId, at: &[Scalar]) -> Scalar {
         let zero = zero(cx.type_of(sums));
         cx.reduce(Binary::Add, &[self.longest()], zero.clone(), |cx, k| {
             let i = self.start(&at[3]) + &k[0];
-            let inside = self.tile().is_none().then(|| i.lt(self.end(&at[3])));
+            let inside = i.lt(self.end(&at[3]));
             let from = [&at[0], &at[1], &at[2], &i].map(Clone::clone);
-            guarded(inside, cx.load_from(sums, &from), zero)
+            guarded(Some(inside), cx.load_from(sums, &from), zero)
         })
     }
 
     fn start(&self, o: &Scalar) -> Scalar {
-        if let Some(tile) = self.tile() {
-            return o * tile as i64;
-        }
         o * &Scalar::extent(self.extent) / &Scalar::extent(self.windows)
     }
 
     fn end(&self, o: &Scalar) -> Scalar {
-        if let Some(tile) = self.tile() {
-            return (o + 1) * tile as i64;
-        }
         let windows = Scalar::extent(self.windows);
         ((o + 1) * Scalar::extent(self.extent) + last(self.windows)) / windows
     }
 
     /// A length that no window exceeds.
     fn longest(&self) -> Extent {
-        if let Some(tile) = self.tile() {
-            return tile.into();
-        }
         let most = self.extent.sum(self.windows).difference(Extent::ONE);
         let most = most.quotient(self.windows).sum(Extent::ONE);
         match most.at_most(self.extent) {
