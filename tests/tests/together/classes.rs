@@ -397,8 +397,8 @@ fn one_plan_serves_all_extents_of_dims_that_are_kept() {
 
 /// `x → Reshape → ReduceMean` over rows of 65, whatever the dims of `x` are, and `x → MaxPool → ReduceL2` over all,
 /// where what is folded is a quotient; and the sums over `x` and the numbers of its columns, which are a constant where
-/// there is a number of these.
-fn folds_behind_symbols(core: &Core) -> [(Model, Vec<Vec<usize>>); 3] {
+/// there is a number of these; and means over windows whose extents are quotients.
+fn folds_behind_symbols(core: &Core) -> [(Model, Vec<Vec<usize>>); 4] {
     let mut rows = Graph::default();
     let x = rows.parameter("x", ElementType::F32, &[12, 512, 65]);
     let target = rows.list(&[6144, 65]);
@@ -451,6 +451,11 @@ fn folds_behind_symbols(core: &Core) -> [(Model, Vec<Vec<usize>>); 3] {
         &[&added, &last],
         1,
     );
+    let mut tiles = Graph::default();
+    let x = tiles.parameter("x", ElementType::F32, &[2, 8, 64, 64]);
+    let grid = tiles.list(&[4, 2]);
+    let means = node(&mut tiles, "AdaptiveAvgPool", "opset8", "", &[&x, &grid], 1);
+    let tiles_shapes = vec![vec![2, 8, 61, 67], vec![2, 8, 64, 64], vec![3, 9, 4, 130]];
     let counted_shapes = vec![vec![3, 65], vec![2, 40], vec![7, 500], vec![7, 385]];
     let rows_shapes = vec![vec![48, 128, 65], vec![13, 480, 64], vec![12, 512, 65]];
     let windows_shapes = vec![vec![1, 3, 15, 200], vec![1, 3, 15, 384], vec![2, 3, 9, 385]];
@@ -458,6 +463,7 @@ fn folds_behind_symbols(core: &Core) -> [(Model, Vec<Vec<usize>>); 3] {
         (rows.model(core, &[mean]).unwrap(), rows_shapes),
         (windows.model(core, &[norm]).unwrap(), windows_shapes),
         (counted.model(core, &[sums]).unwrap(), counted_shapes),
+        (tiles.model(core, &[means]).unwrap(), tiles_shapes),
     ]
 }
 
