@@ -32,8 +32,9 @@ pub trait Native: Debug + Send + Sync {
     /// them all.
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError>;
 
-    /// The same operator as a loop nest, if there is one for inputs of these types and values. `infer` has passed.
-    fn as_nest(&self, _cx: &Infer<'_>) -> Option<Arc<dyn Op>> {
+    /// The same operator as a loop nest, if there is one for all inputs of these types and with these values; `infer` passes for
+    /// some.
+    fn as_nest(&self, _declared: &Infer<'_>) -> Option<Arc<dyn Op>> {
         None
     }
 

@@ -397,8 +397,9 @@ fn one_plan_serves_all_extents_of_dims_that_are_kept() {
 
 /// `x → Reshape → ReduceMean` over rows of 65, whatever the dims of `x` are, and `x → MaxPool → ReduceL2` over all,
 /// where what is folded is a quotient; and the sums over `x` and the numbers of its columns, which are a constant where
-/// there is a number of these; and means over windows whose extents are quotients.
-fn folds_behind_symbols(core: &Core) -> [(Model, Vec<Vec<usize>>); 4] {
+/// there is a number of these; means over windows whose extents are quotients; and SoftMax over 48 elements that lie side by side,
+/// whatever digits of their position the dims of `x` are.
+fn folds_behind_symbols(core: &Core) -> [(Model, Vec<Vec<usize>>); 5] {
     let mut rows = Graph::default();
     let x = rows.parameter("x", ElementType::F32, &[12, 512, 65]);
     let target = rows.list(&[6144, 65]);
@@ -455,6 +456,21 @@ fn folds_behind_symbols(core: &Core) -> [(Model, Vec<Vec<usize>>); 4] {
     let x = tiles.parameter("x", ElementType::F32, &[2, 8, 64, 64]);
     let grid = tiles.list(&[4, 2]);
     let means = node(&mut tiles, "AdaptiveAvgPool", "opset8", "", &[&x, &grid], 1);
+    let mut digits = Graph::default();
+    let x = digits.parameter("x", ElementType::F32, &[9, 3, 4, 8]);
+    let target = digits.list(&[9, 2, 48, 1]);
+    let order = digits.list(&[2, 3, 1, 0]);
+    let parts = node(&mut digits, "Reshape", "opset1", zeros, &[&x, &target], 1);
+    let turned = node(&mut digits, "Transpose", "opset1", "", &[&parts, &order], 1);
+    let softmax = node(
+        &mut digits,
+        "SoftMax",
+        "opset8",
+        "axis=\"0\"",
+        &[&turned],
+        1,
+    );
+    let digits_shapes = vec![vec![9, 3, 4, 8], vec![3, 9, 8, 4], vec![27, 2, 4, 4]];
     let tiles_shapes = vec![vec![2, 8, 61, 67], vec![2, 8, 64, 64], vec![3, 9, 4, 130]];
     let counted_shapes = vec![vec![3, 65], vec![2, 40], vec![7, 500], vec![7, 385]];
     let rows_shapes = vec![vec![48, 128, 65], vec![13, 480, 64], vec![12, 512, 65]];
@@ -464,6 +480,7 @@ fn folds_behind_symbols(core: &Core) -> [(Model, Vec<Vec<usize>>); 4] {
         (windows.model(core, &[norm]).unwrap(), windows_shapes),
         (counted.model(core, &[sums]).unwrap(), counted_shapes),
         (tiles.model(core, &[means]).unwrap(), tiles_shapes),
+        (digits.model(core, &[softmax]).unwrap(), digits_shapes),
     ]
 }
 
@@ -475,7 +492,9 @@ fn folds_are_divided_in_classes_as_alone() {
         let open = reshaped(&model, vec![PartialShape::any_of_rank(shapes[0].len())]).unwrap();
         let class = core.compile_model_with(&open, generic()).unwrap();
         for shape in shapes {
-            let input = tensor(&model.inputs()[0], Some(&shape), &mut random);
+            // Numbers whose sums are rounded.
+            let numbers = random.fractions(shape.iter().product());
+            let input = Tensor::from_slice(&shape, &numbers).unwrap();
             let alone = reshaped(&model, vec![PartialShape::from(shape.as_slice())]).unwrap();
             let alone = core.compile_model(&alone).unwrap();
             let want = run(&alone, std::slice::from_ref(&input)).unwrap();

@@ -206,7 +206,8 @@ pub struct Given<'a> {
     pub shapes: &'a [Vec<Extent>],
     /// The results of earlier segments.
     pub known: &'a Known,
-    /// The results of [`infer`] for the model: constants that it has folded are not folded again.
+    /// The results of [`infer`] for the model: constants that it has folded are not folded again, and its types are those of all
+    /// shapes that the model allows.
     pub inferred: Option<&'a Types>,
     /// The rule for indices that are out of range.
     pub policy: IndexPolicy,
@@ -238,6 +239,7 @@ pub fn specialize(
     // Folded constants depend on no parameter, but on the rule for indices that are out of range.
     let is_same = !given.is_body && given.policy == IndexPolicy::Spec;
     walk.inferred = given.inferred.filter(|_| is_same);
+    walk.declared = given.inferred.filter(|_| !given.is_body);
     let live = Live::of(model, |tensor| given.known.computed.contains_key(&tensor));
     walk.over(model.order.iter().filter(|n| live.nodes.contains(n)))?;
     walk.finish(&live.nodes)

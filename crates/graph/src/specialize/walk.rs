@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use vinelift_nest::{BufferId, LayerId, MAX_RANK, Nest, Role, ValueRange};
-use vinelift_ops::{IndexPolicy, Infer, Instance, Lower, Op, OpDef, TensorType};
+use vinelift_ops::{IndexPolicy, Infer, Instance, Lower, Native, Op, OpDef, TensorType};
 use vinelift_tensor::{ElementType, PartialShape, Tensor, element_count, symbols};
 
 /// The operator that quantises values.
@@ -43,6 +43,8 @@ pub(super) struct Walk<'a> {
     pub(super) is_quantized: bool,
     /// The results of an earlier walk over the same model, whose values need not be found again.
     pub(super) inferred: Option<&'a Types>,
+    /// The types of all shapes that the model allows; `None` if that is what is looked for, and in bodies.
+    pub(super) declared: Option<&'a Types>,
     /// Values of tensors that are constant, or were waited for.
     pub(super) values: FxHashMap<TensorId, Tensor>,
     /// The ranges of the elements of small tensors that are not constant.
@@ -86,6 +88,7 @@ impl<'a> Walk<'a> {
             is_symbolic,
             is_quantized: model.has_operator(FAKE_QUANTIZE),
             inferred: None,
+            declared: None,
             values: known.values.clone(),
             bounds: known.formula_bounds(),
             examples: examples.collect(),
@@ -207,7 +210,7 @@ impl<'a> Walk<'a> {
         let op = match op {
             Instance::Lowered(op) => op.clone(),
             Instance::Native(native) => {
-                let Some(op) = native.as_nest(&cx) else {
+                let Some(op) = self.as_nest(&**native, def, &inputs) else {
                     self.native(node, def, &**native, &constants, &results);
                     return Ok(());
                 };
@@ -229,6 +232,25 @@ impl<'a> Walk<'a> {
             return Ok(());
         }
         self.lower(node, def, &op, &inputs, &outputs, (&values, &bounds))
+    }
+
+    /// A native operator as a loop nest, if there is one for all shapes that the model allows: a plan for a class of shapes calls
+    /// what the plan for one of them calls.
+    fn as_nest(
+        &self,
+        native: &dyn Native,
+        def: &'static OpDef,
+        inputs: &[TensorId],
+    ) -> Option<Arc<dyn Op>> {
+        let declared = self.declared?;
+        let types = inputs.iter().map(|t| declared.get(*t).cloned());
+        let types: Vec<TensorType> = types.collect::<Option<_>>()?;
+        let value = |t: &TensorId| match &self.model.node(t.node).kind {
+            NodeKind::Constant(value) => Some(value),
+            _ => None,
+        };
+        let values: Vec<Option<&Tensor>> = inputs.iter().map(value).collect();
+        native.as_nest(&Infer::new(def.signature, &types, &values).ok()?)
     }
 
     /// Takes over the values of `outputs` from the earlier walk; `false` if it has not found all of them.

@@ -20,12 +20,19 @@ impl Linear {
             let Some((x, c)) = by_constant(&atom, Binary::Rem) else {
                 continue;
             };
-            let quotient = divide(&x, c, ranges).unwrap_or_else(|| Linear::atom(&(&x / c)));
-            let joined = self.clone().plus(&Linear::atom(&atom), k.wrapping_neg());
-            let joined = joined
-                .plus(&quotient, k.wrapping_mul(c).wrapping_neg())
-                .plus(&Linear::of(&x), k);
-            if let Some(joined) = self.improved_by(joined, ranges) {
+            let ways = [
+                |x: &_, c, ranges: &mut _| Some(divided(x, c, ranges)),
+                divided_at_once,
+            ];
+            let joined = ways.into_iter().find_map(|way| {
+                let quotient = way(&x, c, ranges)?;
+                let joined = self.clone().plus(&Linear::atom(&atom), k.wrapping_neg());
+                let joined = joined
+                    .plus(&quotient, k.wrapping_mul(c).wrapping_neg())
+                    .plus(&Linear::of(&x), k);
+                self.improved_by(joined, ranges)
+            });
+            if let Some(joined) = joined {
                 self = joined;
                 tried = 0;
             }
@@ -74,10 +81,7 @@ pub(crate) fn divide(x: &Scalar, c: i64, ranges: &mut Ranges) -> Option<Linear> 
     }
     if let Some((inner, d)) = by_constant(x, Binary::Div) {
         // (y / d) / c = y / (d·c) for truncated division of any sign.
-        let product = d.checked_mul(c)?;
-        return Some(
-            divide(&inner, product, ranges).unwrap_or_else(|| Linear::atom(&(inner / product))),
-        );
+        return Some(divided(&inner, d.checked_mul(c)?, ranges));
     }
     let (quotient, rest) = split(x, c, ranges)?;
     let range = ranges.of(&rest);
@@ -89,13 +93,41 @@ pub(crate) fn divide(x: &Scalar, c: i64, ranges: &mut Ranges) -> Option<Linear> 
     }
     let rest = match common_factor(&rest, c, ranges) {
         // (g·m + r) / (g·d) = m / d
-        Some((g, m, _)) => {
-            divide(&m, c / g, ranges).unwrap_or_else(|| Linear::atom(&(m / (c / g))))
-        }
+        Some((g, m, _)) => divided(&m, c / g, ranges),
         None if quotient == Linear::default() => return None,
         None => Linear::atom(&(rest / c)),
     };
     Some(quotient.plus(&rest, 1))
+}
+
+/// `x / c` in its simplest form; `c > 0`.
+fn divided(x: &Scalar, c: i64, ranges: &mut Ranges) -> Linear {
+    divide(x, c, ranges).unwrap_or_else(|| Linear::atom(&(x / c)))
+}
+
+/// `x / c` by a single division, if `x` has a quotient itself: `(m + y / d) / c = (m·d + y) / (d·c)`. `c > 0`.
+fn divided_at_once(x: &Scalar, c: i64, ranges: &mut Ranges) -> Option<Linear> {
+    let form = Linear::of(x);
+    let mut quotients = form.terms.iter().filter(|(_, factor)| *factor == 1);
+    let (quotient, (y, d)) =
+        quotients.find_map(|(atom, _)| Some((atom, by_constant(atom, Binary::Div)?)))?;
+    // Truncated division of any of them is of numbers that are not negative.
+    if ranges.of(x).low < 0 || ranges.of(&y).low < 0 {
+        return None;
+    }
+    let m = form.clone().plus(&Linear::atom(quotient), -1);
+    let times = |k: i64| k.checked_mul(d);
+    let scaled = m
+        .terms
+        .iter()
+        .map(|(atom, k)| Some((atom.clone(), times(*k)?)));
+    let scaled = Linear {
+        terms: scaled.collect::<Option<_>>()?,
+        constant: times(m.constant)?,
+    };
+    let whole = scaled.plus(&Linear::of(&y), 1).into_scalar();
+    let fits = ranges.of(&whole).low >= 0;
+    fits.then(|| Some(divided(&whole, d.checked_mul(c)?, ranges)))?
 }
 
 /// `x / c` as a line, if `x` is not negative and depends on one part of two values alone: `(a + 1) / 2 = a` for `a < 2`.
@@ -217,6 +249,27 @@ mod tests {
         };
         let digits = [plane, rest(&line), rest(&whole)];
         assert_eq!(flat_offset(&digits, &[56 * 56, 56, 1], &mut ranges), whole);
+    }
+
+    /// Element `96·l + 48·k + i` by its digits in `[9, 3, 4, 8]`, of which two are what is left of `16·k + i` on its own.
+    #[test]
+    fn digits_of_a_part_of_an_index_are_that_part() {
+        let axes = [(0, 9), (1, 2), (2, 48)].map(|(id, extent): (u32, usize)| Axis {
+            id: AxisId(id),
+            extent: extent.into(),
+        });
+        let mut ranges = Ranges::new();
+        ranges.bind(&axes);
+        let [l, k, i] = axes.map(|axis| Scalar::axis(axis.id));
+        let whole = l * 96 + k * 48 + i;
+        let mut digit = |stride, extent| {
+            let quotient = divided(&whole, stride, &mut ranges).into_scalar();
+            let rest = remainder(&quotient, extent, &mut ranges);
+            rest.map_or_else(|| quotient.rem(index(extent)), Linear::into_scalar)
+        };
+        let digits = [digit(96, 9), digit(32, 3), digit(8, 4), digit(1, 8)];
+        let offset = flat_offset(&digits, &[96, 32, 8, 1], &mut ranges);
+        assert_eq!(offset, whole, "{digits:?}");
     }
 
     /// A channel of two groups that are interleaved, and a point by its row and column: the point is one index, while the channel

@@ -45,7 +45,7 @@ fn without_stable(attributes: &Attributes<'_>) -> Result<Box<dyn Native>, OpErro
     Ok(Box::new(op))
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TopK {
     axis: i64,
@@ -91,14 +91,9 @@ impl Native for TopK {
         Ok(outputs.to_vec())
     }
 
-    fn as_nest(&self, cx: &Infer<'_>) -> Option<Arc<dyn Op>> {
-        let axis = normalize_axis(self.axis, cx.shape("data").rank()?).ok()?;
-        let op = TopOne {
-            axis,
-            direction: self.mode.direction(),
-            types: self.infer(cx).ok()?,
-        };
-        TopOne::is_wanted(cx, axis).then(|| Arc::new(op) as _)
+    fn as_nest(&self, declared: &Infer<'_>) -> Option<Arc<dyn Op>> {
+        let axis = normalize_axis(self.axis, declared.shape("data").rank()?).ok()?;
+        TopOne::is_wanted(declared, axis).then(|| Arc::new(TopOne { op: *self, axis }) as _)
     }
 
     fn evaluate(&self, cx: &Evaluate<'_>) -> Result<Vec<Tensor>, OpError> {

@@ -11,8 +11,9 @@
 //! that is `best`. Unlike a function on tensors, the nest is fused with what is around it, has vectors as wide as the
 //! machine's, and is divided among threads.
 
+use super::TopK;
 use crate::elementwise::widened;
-use crate::{Infer, Lower, Op, OpError, TensorType};
+use crate::{Infer, Lower, Native, Op, OpError, TensorType};
 use vinelift_nest::build::{highest, integer, lowest, number, select, zero};
 use vinelift_nest::{Binary, Scalar};
 use vinelift_tensor::ElementType;
@@ -21,10 +22,8 @@ use vinelift_tensor::order::Direction;
 /// `TopK` with a `k` of 1.
 #[derive(Debug)]
 pub(super) struct TopOne {
+    pub(super) op: TopK,
     pub(super) axis: usize,
-    pub(super) direction: Direction,
-    /// The types of the outputs.
-    pub(super) types: Vec<TensorType>,
 }
 
 /// The most positions that there is a table of. A function that remembers the position goes through the elements once, which
@@ -43,8 +42,8 @@ impl TopOne {
 }
 
 impl Op for TopOne {
-    fn infer(&self, _cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        Ok(self.types.clone())
+    fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
+        Native::infer(&self.op, cx)
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
@@ -53,7 +52,7 @@ impl Op for TopOne {
         let extent = shape[axis].pin();
         let ty = cx.element("data");
         let compute = ty.compute();
-        let (fold, worst) = match self.direction {
+        let (fold, worst) = match self.op.mode.direction() {
             Direction::Descending => (Binary::Max, lowest(compute)),
             Direction::Ascending => (Binary::Min, highest(compute)),
         };
