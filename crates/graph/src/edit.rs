@@ -182,7 +182,7 @@ impl Model {
         }
         let order = petgraph::algo::toposort(&self.graph, None);
         self.order = order.map_err(|c| Error::Cycle(self.graph[c.node_id()].label()))?;
-        // Those that could not be found before may be known now.
+        // Where the model was wrong before the changes, they may still be open.
         settle_types(self);
         Ok(())
     }

@@ -115,7 +115,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(150))]
 
-        /// What the definition keeps: each box against all that are kept.
+        /// It keeps the boxes that the definition keeps, which compares each box with all kept ones.
         #[test]
         fn the_grid_leaves_out_only_what_does_not_overlap(
             boxes in boxes(),

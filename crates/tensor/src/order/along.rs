@@ -110,7 +110,7 @@ impl Slices<'_> {
                 if !(self.go_on)() {
                     return Ok(false);
                 }
-                // Those of the last block may have been in the one before.
+                // The last block is as wide as the others, so it repeats slices of the block before it.
                 let o = o.min(outer - LANES);
                 let found = first::of_short_lines(&source, o * extent, extent, &mut room);
                 self.write_row(o, 0, &found);
@@ -161,7 +161,7 @@ impl Slices<'_> {
                 if !(self.go_on)() {
                     return Ok(false);
                 }
-                // Those of the last block may have been in the one before.
+                // The last block is as wide as the others, so it repeats slices of the block before it.
                 let first = first.min(inner - width);
                 source.read(o * extent * inner + first, inner, width, &mut block);
                 for column in 0..width {

@@ -88,8 +88,8 @@ fn rows_of<K: Key>(lines: &[&[K]; LANES], extent: usize) -> impl Iterator<Item =
     })
 }
 
-/// Reads [`LANES`] lines, the first from `start` on, as columns of `rows`, of which there are as many as a line has elements.
-/// There is room for all keys in `room`.
+/// Reads [`LANES`] lines, the first of which begins at `start`: row `p` of `rows` gets element `p` of each line. `room` has a
+/// place for each key.
 pub(super) fn read_lines<S: Source>(
     source: &S,
     start: usize,

@@ -51,7 +51,7 @@ impl Slices<'_> {
                 if !(self.go_on)() {
                     return Ok(Some(false));
                 }
-                // Those of the last block may have been in the one before.
+                // The last block is as wide as the others, so it repeats slices of the block before it.
                 let (o, i) = (o.min(outer - outer_step), i.min(inner - inner_step));
                 let start = o * extent * inner + i;
                 match are_lines {

@@ -343,7 +343,7 @@ for i<50, j<32, k<96: y[i, j, k] = max(0.0, t[i, ((j * 96) + k)])
     assert_eq!(kept[0].reason.to_string(), Reason::Scattered.to_string());
 }
 
-/// What is written by an index is written element by element: folds are not done so, unlike what has none.
+/// A stage that writes by an index runs element by element: a fold stays a stage before it, other values are inlined.
 #[test]
 fn a_fold_is_not_done_where_indices_say() {
     let text = "\

@@ -61,7 +61,7 @@ impl Batch {
         sizes.find_map(|images| Batch::of_images(nest, images, constant))
     }
 
-    /// The batch of so many `images`, if a nest has it.
+    /// The batch with this number of images, if the nest has one.
     pub fn of_images<'c>(
         nest: &Nest,
         images: usize,

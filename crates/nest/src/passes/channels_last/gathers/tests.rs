@@ -57,7 +57,7 @@ fn guards_are_stored() {
     assert!(stages[2].contains(chosen), "{stages:#?}");
 }
 
-/// What is the same for all channels is read whether or not the guard holds, too.
+/// A load that is the same for all channels is carried out whether or not the guard holds, as those of the channels are.
 #[test]
 fn all_that_a_guard_is_for_stays_inside() {
     let place = |j: &str| format!("select((p[{j}] < 0), (p[{j}] + 6), p[{j}])");
