@@ -102,7 +102,7 @@ fn padded_fold(
 fn guarded_points(domain: &[Axis], inside: &[Part], innermost: usize) -> usize {
     let extents = domain.iter().map(|axis| axis.extent.example());
     let all = extents.fold(1, usize::saturating_mul);
-    let mut guarded = 0;
+    let mut guarded = 0usize;
     for (d, (axis, part)) in domain.iter().zip(inside).enumerate() {
         let (Some((low, high)), Some(extent)) = (*part, axis.extent.number()) else {
             if d == innermost {
@@ -115,7 +115,7 @@ fn guarded_points(domain: &[Axis], inside: &[Part], innermost: usize) -> usize {
         }
         for border in [low, extent as i64 - high] {
             if d == innermost || border > FEW {
-                guarded += all / extent * border as usize;
+                guarded = guarded.saturating_add(all / extent * border as usize);
             }
         }
     }
