@@ -12,7 +12,7 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    /// Those of a buffer, unless it has none or they are all the same; `all` are those of all buffers.
+    /// The slices of `buffer`, if it has slices and they differ; `all` has those of each buffer.
     pub(super) fn differing(all: &[Option<Slices>], buffer: BufferId) -> Option<Slices> {
         all[buffer.0 as usize].filter(|slices| !slices.are_equal)
     }
