@@ -9,7 +9,7 @@ use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 use vinelift_kernels::{
     Code, Coding, Contraction, Dim, Element, Form, Grouped, GroupedDim, GroupedProduct,
-    GroupedRows, Isa, Operand, PreparedContraction, peak,
+    GroupedRows, Isa, Operand, PreparedContraction, WinogradConvolution, peak,
 };
 
 /// `[batch, m, k] · [batch, k, n]`.
@@ -437,9 +437,64 @@ fn grouped_from_memory(
     }
 }
 
+/// Convolutions of bytes whose channels follow each other, with windows of 3×3: as sums of products and by minimal filtering.
+fn windows_of_bytes(criterion: &mut Criterion) {
+    for (channels, size) in [(32, 112), (64, 56), (128, 28), (256, 14), (512, 7)] {
+        let row = (size + 2) * channels;
+        let contraction = Contraction {
+            element: Element::U8I8,
+            batch: vec![],
+            m: vec![
+                Dim::new(size, row, 0, size * channels),
+                Dim::new(size, channels, 0, channels),
+            ],
+            n: vec![Dim::new(channels, 0, 9 * channels, 1)],
+            k: vec![
+                Dim::new(channels, 1, 9, 0),
+                Dim::new(3, row, 3, 0),
+                Dim::new(3, channels, 1, 0),
+            ],
+        };
+        let mut group =
+            criterion.benchmark_group(format!("bytes/channels last {channels}, {size}x{size}"));
+        group
+            .warm_up_time(Duration::from_millis(50))
+            .measurement_time(Duration::from_millis(300));
+        for isa in [Isa::Avx512, Isa::AvxVnni, Isa::Avx2] {
+            if !isa.available() {
+                continue;
+            }
+            let forms = [Form::Plain, Form::Packed];
+            let kernel = PreparedContraction::with_forms(&contraction, isa, forms);
+            let kernel = kernel.expect("a contraction");
+            let [image, windows, out] = kernel.elements();
+            let (image, windows) = (vec![0u8; image], vec![0u8; windows]);
+            let mut out = vec![0u8; out * 4];
+            let packed = kernel.pack_right(&windows).unwrap();
+            let plan = kernel.plan(Form::Plain, Form::Packed, 1);
+            let mut scratch = vec![0u8; plan.shared_bytes() + plan.worker_bytes()];
+            group.throughput(Throughput::Elements(kernel.flops()));
+            group.bench_function(plan.name(), |bencher| {
+                let (left, right) = (Operand::Plain(&image), Operand::Packed(&packed));
+                bencher.iter(|| kernel.run(&plan, left, right, &mut out, &mut scratch));
+            });
+            let Some(kernel) = WinogradConvolution::new(&contraction, isa, true) else {
+                continue;
+            };
+            let packed = kernel.pack(&windows).unwrap();
+            let plan = kernel.plan(1);
+            let mut worker = vec![0u8; plan.worker_bytes()];
+            group.bench_function(kernel.name(), |bencher| {
+                bencher.iter(|| kernel.run(&plan, &image, &packed, &mut out, &mut worker));
+            });
+        }
+    }
+}
+
 criterion_group!(
     benches,
     contractions,
+    windows_of_bytes,
     rows_from_memory,
     grouped_rows_from_memory
 );

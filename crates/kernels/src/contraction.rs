@@ -75,7 +75,7 @@ impl Element {
     }
 
     /// Whether operands are bytes, whose sums are exact.
-    pub(crate) fn is_byte(self) -> bool {
+    pub fn is_byte(self) -> bool {
         matches!(self, Element::U8I8 | Element::I8U8)
     }
 

@@ -342,7 +342,7 @@ fn batch_axes(batch: &[Dim], exchanged: bool) -> Result<Axes<5>, Refused> {
 }
 
 /// No dim moves in an operand that its group is not part of.
-fn check_groups(contraction: &Contraction) -> Result<(), Refused> {
+pub(crate) fn check_groups(contraction: &Contraction) -> Result<(), Refused> {
     let check = |group, dims: &[Dim], stride: fn(&Dim) -> usize| match dims
         .iter()
         .any(|dim| dim.extent > 1 && stride(dim) != 0)
@@ -371,7 +371,7 @@ fn move_batch_dims(batch: &mut Vec<Dim>, m: &mut Vec<Dim>, n: &mut Vec<Dim>) {
 }
 
 /// No two points have the same place in `out`: each dim steps over all the smaller ones.
-fn check_overlap(contraction: &Contraction) -> Result<(), Refused> {
+pub(crate) fn check_overlap(contraction: &Contraction) -> Result<(), Refused> {
     let Contraction { batch, m, n, .. } = contraction;
     let dims = || [batch, m, n].into_iter().flatten();
     if dims().any(|dim| dim.extent == 0) {

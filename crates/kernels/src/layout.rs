@@ -3,6 +3,7 @@
 use crate::geometry::{ColumnPanel, parts};
 use crate::grouped_tile::Shape;
 use crate::prepack_coded::MANY_VECTORS;
+use crate::winograd::Windows;
 use crate::{Code, Element, Isa, PreparedContraction};
 
 /// Everything that packing an operand depends on besides its elements: packed operands of equal layouts and equal
@@ -20,6 +21,8 @@ enum Kind {
         /// The strides of the columns and of `k` among the codes.
         steps: [usize; 2],
     },
+    /// The windows of a [`WinogradConvolution`](crate::WinogradConvolution), in panels of so many columns.
+    Winograd(Windows, usize),
 }
 
 /// An operand of a contraction.
@@ -48,6 +51,11 @@ impl Layout {
     /// these.
     pub(crate) fn grouped(shape: Shape, code: Code, steps: [usize; 2]) -> Layout {
         Layout(Kind::Grouped { shape, code, steps })
+    }
+
+    /// The layout of the windows of a [`WinogradConvolution`](crate::WinogradConvolution), whose panels have so many columns.
+    pub(crate) fn winograd(windows: Windows, width: usize) -> Layout {
+        Layout(Kind::Winograd(windows, width))
     }
 }
 

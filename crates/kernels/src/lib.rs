@@ -53,6 +53,8 @@
 //! block of rows. So are runs of bytes that are not of whole words, as the nine of three pixels with three channels: their last word
 //! ends with the run, and what it has again is zero on the other side. Otherwise operands are packed into words, made of vectors
 //! along the channels of a pixel, or along pixels.
+//! Without products of bytes, convolutions of bytes with constant windows of 3×3 take 16 products for four results instead of 36
+//! ([`WinogradConvolution`]), where there are enough channels to be worth the transforms.
 //! Constant operands of 4 to 16 bits stay so when they are packed, with zero points and scales for groups of `k` ([`Coding`]):
 //! tiles of one or two rows make elements of them on the way, and for more rows tasks do, a block at a time. Columns that are not
 //! constant may be `f16` or `bf16`, as the keys and values that a language model keeps ([`Narrow`]): tasks make elements of them
@@ -158,6 +160,7 @@ mod prepared;
 mod run;
 mod simd;
 mod tile;
+mod winograd;
 mod words;
 
 pub use coded::{Code, Coding};
@@ -172,3 +175,4 @@ pub use partition::TaskPartition;
 pub use peak::{Peak, peak};
 pub use prepared::PreparedContraction;
 pub use run::{Buffers, Operand};
+pub use winograd::{WinogradBuffers, WinogradConvolution, WinogradPartition};

@@ -33,6 +33,8 @@ enum Content {
     Coded(Coded),
     /// Codes that are multiplied as they are.
     Grouped(GroupedCodes),
+    /// Windows, transformed.
+    Transformed,
 }
 
 impl Packed {
@@ -63,11 +65,19 @@ impl Packed {
         })
     }
 
+    /// `bytes` zeros for the windows of a [`WinogradConvolution`](crate::WinogradConvolution).
+    pub(crate) fn transformed(bytes: usize) -> Option<Packed> {
+        Some(Packed {
+            content: Content::Transformed,
+            ..Packed::zeroed(bytes, true)?
+        })
+    }
+
     /// The form to plan runs for.
     pub fn form(&self) -> Form {
         match self.content {
             Content::Coded(_) | Content::Grouped(_) => Form::Coded,
-            Content::Elements => Form::Packed,
+            Content::Elements | Content::Transformed => Form::Packed,
         }
     }
 
@@ -75,7 +85,7 @@ impl Packed {
     pub(crate) fn code(&self) -> Option<&Coded> {
         match &self.content {
             Content::Coded(code) => Some(code),
-            Content::Elements | Content::Grouped(_) => None,
+            Content::Elements | Content::Grouped(_) | Content::Transformed => None,
         }
     }
 
@@ -88,6 +98,17 @@ impl Packed {
             Content::Grouped(codes) if codes.shape == *shape => codes,
             _ => panic!("the packed operand is another kernel's"),
         }
+    }
+
+    /// The words of the windows of a [`WinogradConvolution`](crate::WinogradConvolution).
+    ///
+    /// # Panics
+    /// if it is packed for another kernel.
+    pub(crate) fn transformed_words(&self, count: usize) -> *const i32 {
+        let fits =
+            matches!(self.content, Content::Transformed) && self.bytes == count * size_of::<i32>();
+        assert!(fits, "the packed operand is another kernel's");
+        self.as_ptr().cast()
     }
 
     pub(crate) fn as_ptr(&self) -> *const u8 {
@@ -114,7 +135,7 @@ impl Packed {
     /// # Panics
     /// if it is not the side that is asked for, or has another size.
     pub(crate) fn elements(&self, count: usize, size: usize, columns: bool) -> *const u8 {
-        let is_other = matches!(self.content, Content::Grouped(_));
+        let is_other = matches!(self.content, Content::Grouped(_) | Content::Transformed);
         let fits = !is_other && self.columns == columns && self.bytes == count * size;
         assert!(fits, "the packed operand is another kernel's");
         self.as_ptr()

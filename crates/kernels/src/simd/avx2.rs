@@ -4,6 +4,7 @@
 mod codes;
 pub(super) mod grouped;
 pub(super) mod narrow;
+pub(super) mod winograd;
 pub(super) mod words;
 
 use std::arch::x86_64::*;

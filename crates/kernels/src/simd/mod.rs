@@ -17,6 +17,7 @@ use crate::grouped_tile::floats::FloatTiles;
 use crate::grouped_tile::{self, Tiles};
 use crate::isa::Isa;
 use crate::lanes::Number;
+use crate::winograd::transform::Transforms;
 
 /// A type of sums that each instruction set has micro-kernels for.
 pub(crate) trait HasEngine: Number {
@@ -65,6 +66,15 @@ pub(crate) fn float_tiles(isa: Isa) -> &'static FloatTiles {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 | Isa::AvxVnni => &avx2::FLOATS,
         _ => &portable::FLOATS,
+    }
+}
+
+/// The transforms of [`WinogradConvolution`](crate::WinogradConvolution) for an instruction set that this machine has.
+pub(crate) fn transforms(isa: Isa) -> &'static Transforms {
+    match isa.instructions() {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 | Isa::Avx512Halves | Isa::AvxVnni | Isa::Avx2 => &avx2::winograd::TRANSFORMS,
+        _ => &portable::winograd::TRANSFORMS,
     }
 }
 

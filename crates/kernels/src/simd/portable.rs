@@ -2,6 +2,8 @@
 //! the compiler makes vectors of them; elsewhere `mul_add` is a call of the C library, slow and
 //! exact. The tiles suit 32 registers of 128 bits.
 
+pub(super) mod winograd;
+
 use crate::coded::{self, Decode};
 use crate::codes::Codes;
 #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]

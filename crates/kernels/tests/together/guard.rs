@@ -4,10 +4,11 @@
 
 use crate::grouped::problem::{Points, Problem, matrix, ordinary};
 use crate::problems::{channels_last, convolution, matrices};
+use crate::winograd::{ORDINARY, Problem as ThreeByThree};
 use memmap2::{MmapMut, MmapOptions};
 use vinelift_kernels::{
     Code, Contraction, Dim, Element, Form, Grouped, GroupedProduct, GroupedRows, Isa, Narrow,
-    Operand, PreparedContraction,
+    Operand, PreparedContraction, WinogradConvolution,
 };
 use zerocopy::IntoBytes;
 
@@ -184,6 +185,44 @@ fn convolutions() {
             size * size,
         )];
         run(&contraction);
+    }
+}
+
+/// Windows of 3 × 3 by minimal filtering: tiles that a picture has in part, the last channels, and the last columns.
+#[test]
+fn minimal_filtering() {
+    for (rows, columns) in [(2, 2), (5, 4), (4, 7), (9, 9)] {
+        for (channels, results) in [(16, 48), (50, 35), (32, 17)] {
+            for planes in [[false, false], [true, true]] {
+                let problem = ThreeByThree {
+                    rows,
+                    columns,
+                    channels,
+                    results,
+                    planes,
+                    ..ORDINARY
+                };
+                filter(&problem.contraction());
+            }
+        }
+    }
+}
+
+fn filter(contraction: &Contraction) {
+    for isa in Isa::ALL {
+        let Some(kernel) = WinogradConvolution::new(contraction, isa, true) else {
+            continue;
+        };
+        let [image, windows, out] = kernel.elements();
+        let (image, windows) = (Guarded::new(image), Guarded::new(windows));
+        let mut out = Guarded::new(out * size_of::<i32>());
+        let packed = kernel.pack(windows.bytes()).unwrap();
+        for tasks in [1, 3] {
+            let plan = kernel.plan(tasks);
+            let mut worker = Guarded::new(plan.worker_bytes());
+            let (out, worker) = (out.bytes_mut(), worker.bytes_mut());
+            kernel.run(&plan, image.bytes(), &packed, out, worker);
+        }
     }
 }
 

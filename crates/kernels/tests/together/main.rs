@@ -11,3 +11,4 @@ mod problems;
 mod row_sources;
 mod row_tasks;
 mod shares;
+mod winograd;

@@ -134,18 +134,17 @@ impl GroupedContraction {
         worker: usize,
         stop: &AtomicBool,
     ) {
-        // The bytes of a buffer from the first element of a tensor on.
+        // None of them is a window.
         let place = |tensor: &Strided, size: usize| {
-            let place = buffers(tensor.buffer.0 as usize);
-            let skipped = (tensor.base * size).min(place.bytes);
-            (place.pointer.0.wrapping_add(skipped), place.bytes - skipped)
+            let (pointer, bytes, _) = buffers(tensor.buffer.0 as usize).from(tensor.base, size);
+            (pointer, bytes)
         };
         let (rows, row_bytes) = place(&self.rows, self.row_size);
         let points = self.points.map(|points| place(&points, size_of::<f32>()));
         let (out, out_bytes) = place(&self.out, size_of::<f32>());
         let own = scratch.0.wrapping_add(worker * self.plan.worker_bytes());
-        // SAFETY: `place` stays inside what is there of each buffer, which the caller has vouched for; none of them is a window,
-        // so that they are there from their beginning. The plan is the kernel's.
+        // SAFETY: `Place::from` stays inside what is there of each buffer, which the caller has vouched for. The plan is the
+        // kernel's.
         unsafe {
             let buffers = GroupedBuffers {
                 rows: from_raw_parts(rows, row_bytes),

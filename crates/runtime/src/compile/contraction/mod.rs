@@ -1,7 +1,9 @@
 //! Contractions that a kernel made for them runs, with constant operands packed beforehand.
 
 mod grouped;
+mod problem;
 mod strided;
+mod winograd;
 
 use crate::compile::Settings;
 use crate::compile::slot::Slot;
@@ -14,6 +16,7 @@ use vinelift_codegen::{Pointer, Vectors};
 use vinelift_kernels as kernels;
 use vinelift_kernels::Packed;
 use vinelift_nest::{BufferId, Contraction, SubNest};
+use winograd::Convolution;
 
 /// A contraction with its kernel, how that is cut into tasks, and its constant operands as the kernel reads them.
 pub(crate) struct PackedContraction {
@@ -29,6 +32,8 @@ enum Kind {
     Strided(StridedContraction),
     /// Of rows with codes whose sums are scaled group by group.
     Grouped(Box<GroupedContraction>),
+    /// Of bytes, with constant windows of 3 × 3.
+    Winograd(Box<Convolution>),
 }
 
 impl PackedContraction {
@@ -44,7 +49,9 @@ impl PackedContraction {
         if let Some(groups) = &contraction.groups {
             return GroupedContraction::packed(contraction, groups, step, slots, settings);
         }
-        StridedContraction::packed(contraction, step, slots, settings, neighbours)
+        let consumers = neighbours.consumers;
+        Convolution::packed(contraction, step, slots, settings, consumers)
+            .or_else(|| StridedContraction::packed(contraction, step, slots, settings, neighbours))
     }
 
     /// The same contraction in `step`, which has the same form but may have other constants; `None` if it has to be made anew.
@@ -86,6 +93,7 @@ impl PackedContraction {
         match &self.kind {
             Kind::Strided(contraction) => contraction.results(),
             Kind::Grouped(contraction) => contraction.results(),
+            Kind::Winograd(convolution) => convolution.results(),
         }
     }
 
@@ -94,6 +102,7 @@ impl PackedContraction {
         let (shared, of_worker) = match &self.kind {
             Kind::Strided(contraction) => contraction.scratch_bytes(),
             Kind::Grouped(contraction) => (0, contraction.worker_bytes()),
+            Kind::Winograd(convolution) => (0, convolution.worker_bytes()),
         };
         shared + of_worker * self.workers
     }
@@ -103,6 +112,7 @@ impl PackedContraction {
         let operands = match &self.kind {
             Kind::Strided(contraction) => contraction.operands(),
             Kind::Grouped(contraction) => [None, Some(contraction.columns())],
+            Kind::Winograd(convolution) => [None, Some(convolution.windows())],
         };
         operands.into_iter().flatten()
     }
@@ -112,6 +122,7 @@ impl PackedContraction {
         let buffers = match &self.kind {
             Kind::Strided(contraction) => contraction.needs(),
             Kind::Grouped(contraction) => contraction.needs(),
+            Kind::Winograd(convolution) => convolution.needs(),
         };
         buffers.into_iter().flatten().map(|b| b.0 as usize)
     }
@@ -121,6 +132,7 @@ impl PackedContraction {
         match &self.kind {
             Kind::Strided(contraction) => contraction.name(),
             Kind::Grouped(contraction) => contraction.name(),
+            Kind::Winograd(convolution) => convolution.name(),
         }
     }
 
@@ -129,6 +141,7 @@ impl PackedContraction {
         match &self.kind {
             Kind::Strided(contraction) => contraction.flops(),
             Kind::Grouped(contraction) => contraction.flops(),
+            Kind::Winograd(convolution) => convolution.flops(),
         }
     }
 
@@ -138,20 +151,25 @@ impl PackedContraction {
         match &self.kind {
             Kind::Strided(contraction) => contraction.regions(),
             Kind::Grouped(contraction) => contraction.regions(),
+            Kind::Winograd(convolution) => convolution.regions(),
         }
     }
 
     /// Whether the results may be in a [window](crate::compile::chain::Window).
     pub(crate) fn writes_windows(&self) -> bool {
-        matches!(self.kind, Kind::Strided(_))
+        match self.kind {
+            Kind::Strided(_) | Kind::Winograd(_) => true,
+            Kind::Grouped(_) => false,
+        }
     }
 
     /// The number of tasks of a phase.
     pub(crate) fn tasks(&self, phase: usize) -> usize {
         match &self.kind {
             Kind::Strided(contraction) => contraction.tasks(phase),
-            Kind::Grouped(_) if phase == PACKING => 0,
+            Kind::Grouped(_) | Kind::Winograd(_) if phase == PACKING => 0,
             Kind::Grouped(contraction) => contraction.tasks(),
+            Kind::Winograd(convolution) => convolution.tasks(),
         }
     }
 
@@ -182,6 +200,9 @@ impl PackedContraction {
                 Kind::Grouped(contraction) => {
                     contraction.task(buffers, scratch, task, worker, stop)
                 }
+                Kind::Winograd(convolution) => {
+                    convolution.task(buffers, scratch, task, worker, stop)
+                }
             }
         }
     }
@@ -202,6 +223,14 @@ fn tasks_of(workers: usize) -> usize {
         _ => TASKS_PER_THREAD * workers,
     }
 }
+
+/// The tasks of a contraction, a consumer of which uses this many bytes of results while they are in the cache.
+fn consumed_tasks(results: usize) -> usize {
+    results.div_ceil(TASK_BYTES)
+}
+
+/// The bytes of results that a task may leave to a consumer that is fused with it: they are still in the cache.
+const TASK_BYTES: usize = 256 << 10;
 
 /// The floating-point operations in a nanosecond of a slow thread, so that costs are rather too small.
 const FLOPS_PER_NANOSECOND: u64 = 60;
@@ -231,6 +260,18 @@ pub(crate) struct Place {
     pub(crate) bytes: usize,
     /// The bytes of the buffer before them, if it is a [window](crate::compile::chain::Window).
     pub(crate) before: Option<usize>,
+}
+
+impl Place {
+    /// What is there of the buffer from element `base` on, where elements have `size` bytes: the first byte, how many there are,
+    /// and in a window how far after `base` the element is that they begin with.
+    fn from(self, base: usize, size: usize) -> (*mut u8, usize, Option<usize>) {
+        let (base, before) = (base * size, self.before.unwrap_or(0));
+        let skipped = base.saturating_sub(before).min(self.bytes);
+        let start = self.before.map(|_| before.saturating_sub(base) / size);
+        let pointer = self.pointer.0.wrapping_add(skipped);
+        (pointer, self.bytes - skipped, start)
+    }
 }
 
 /// The phase in which operands are packed, and the one after it.

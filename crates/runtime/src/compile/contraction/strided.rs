@@ -1,12 +1,13 @@
 //! Contractions over strided operands.
 
+use super::problem::{element, problem, results};
 use super::{
-    Kind, MOST_SCRATCH, Neighbours, PACKING, PackedContraction, Place, isa, sharing, tasks_of,
+    Kind, MOST_SCRATCH, Neighbours, PACKING, PackedContraction, Place, consumed_tasks, isa,
+    sharing, tasks_of,
 };
 use crate::compile::Settings;
 use crate::compile::constant_operand::{CodingSource, Constants, is_of_left, is_of_right};
 use crate::compile::slot::Slot;
-use std::cmp::Reverse;
 use std::ops::Range;
 use std::slice::from_raw_parts;
 use std::sync::Arc;
@@ -15,7 +16,6 @@ use vinelift_codegen::Pointer;
 use vinelift_kernels as kernels;
 use vinelift_kernels::{Buffers, Element, Form, Narrow, Packed};
 use vinelift_nest::{BufferId, Contraction, Factor, Stride, Strided, SubNest};
-use vinelift_tensor::ElementType;
 
 /// A contraction with its kernel, how that is cut into tasks, and its constant operands as the kernel reads them.
 pub(crate) struct StridedContraction {
@@ -35,9 +35,6 @@ struct Operand {
     size: usize,
 }
 
-/// The bytes of results that a task may leave to a consumer that is fused with it: they are still in the cache.
-const TASK_BYTES: usize = 256 << 10;
-
 /// The most bytes of columns of a batch that pass by for the rows of each task of a chain: the second or third cache has
 /// them.
 const CHAINED_COLUMNS: usize = 4 << 20;
@@ -52,13 +49,7 @@ impl StridedContraction {
         settings: &Settings<'_>,
         Neighbours { rows_of, consumers }: Neighbours,
     ) -> Option<PackedContraction> {
-        let left_type = step.nest.buf(contraction.left.tensor.buffer).ty;
-        let element = match contraction.ty {
-            ElementType::F32 => Element::F32,
-            ElementType::F64 => Element::F64,
-            _ if left_type == ElementType::U8 => Element::U8I8,
-            _ => Element::I8U8,
-        };
+        let element = element(contraction, step);
         let problem = problem(contraction, element, rows_of);
         let constants = Constants { step, slots };
         let [left, right] = constant_operands(&constants, contraction)?;
@@ -279,22 +270,14 @@ impl StridedContraction {
         turn: usize,
         stop: &'a AtomicBool,
     ) -> Buffers<'a> {
-        // The first byte that is there from the first element on, how many there are, and in a window the number of the
-        // element that they begin with.
         let place = |from: &Strided, step: usize, size: usize| {
-            let place = buffers(from.buffer.0 as usize);
-            let base = (from.base + turn * step) * size;
-            let before = place.before.unwrap_or(0);
-            let skipped = base.saturating_sub(before).min(place.bytes);
-            let start = place.before.map(|_| before.saturating_sub(base) / size);
-            let pointer = place.pointer.0.wrapping_add(skipped);
-            (pointer, place.bytes - skipped, start)
+            buffers(from.buffer.0 as usize).from(from.base + turn * step, size)
         };
         let operand = |operand: &'a Operand, factor: &Factor, step: usize| match &operand.packed {
             Some(packed) => kernels::Operand::Packed(packed),
             None => {
                 let (pointer, length, start) = place(&factor.tensor, step, operand.size);
-                // SAFETY: `place` stays inside what is there of the buffer, which the caller has vouched for.
+                // SAFETY: `Place::from` stays inside what is there of the buffer, which the caller has vouched for.
                 let bytes = unsafe { from_raw_parts(pointer, length) };
                 match start {
                     Some(start) => kernels::Operand::Window { bytes, start },
@@ -391,39 +374,6 @@ fn pack(
     ])
 }
 
-/// The contraction as the kernels know it: each axis by the operands that it moves in; of those that move in the buffer
-/// `rows_of` alone the one with the largest stride first.
-fn problem(
-    contraction: &Contraction,
-    element: Element,
-    rows_of: Option<BufferId>,
-) -> kernels::Contraction {
-    let mut problem = kernels::Contraction {
-        element,
-        batch: vec![],
-        m: vec![],
-        n: vec![],
-        k: vec![],
-    };
-    let (outer, inner) = contraction.axes.split_at(contraction.outer);
-    for axis in outer {
-        let group = match axis {
-            axis if is_of_left(axis) => &mut problem.m,
-            axis if is_of_right(axis) => &mut problem.n,
-            _ => &mut problem.batch,
-        };
-        group.push(dim(axis));
-    }
-    problem.k.extend(inner.iter().map(dim));
-    let is_rows = |factor: &Factor| rows_of == Some(factor.tensor.buffer);
-    if is_rows(&contraction.left) {
-        problem.m.sort_by_key(|dim| Reverse(dim.left));
-    } else if is_rows(&contraction.right) {
-        problem.n.sort_by_key(|dim| Reverse(dim.right));
-    }
-    problem
-}
-
 /// How the kernel is cut into tasks for `workers` threads. `consumed`: the bytes of the results, if a consumer uses those
 /// of each task while they are in the cache.
 fn plan(
@@ -435,7 +385,7 @@ fn plan(
     let [left, right] = packed.map(|side| side.as_ref().map_or(Form::Plain, |p| p.form()));
     let plan = |tasks| kernel.plan(left, right, tasks);
     let tasks = tasks_of(workers);
-    let smaller = consumed.map_or(tasks, |bytes| bytes.div_ceil(TASK_BYTES));
+    let smaller = consumed.map_or(tasks, consumed_tasks);
     let smaller = smaller.min(kernel.most_row_tasks());
     if smaller <= tasks {
         return plan(tasks);
@@ -448,7 +398,7 @@ fn plan(
     }
 }
 
-/// How the kernel is cut into tasks of whole rows for `workers` threads, each of about [`TASK_BYTES`] of results and at least
+/// How the kernel is cut into tasks of whole rows for `workers` threads, each of about [`TASK_BYTES`](super::TASK_BYTES) of results and at least
 /// `least` elements of them; `None` if all columns of a batch are more than may pass by for each.
 fn plan_rows(
     kernel: &kernels::PreparedContraction,
@@ -470,20 +420,8 @@ fn plan_rows(
         .saturating_mul(size);
     let tasks = tasks_of(workers);
     let results = results(problem).saturating_mul(size);
-    let tasks = tasks.max(results.div_ceil(TASK_BYTES));
+    let tasks = tasks.max(consumed_tasks(results));
     let ranges = kernel.row_ranges(tasks, least.div_ceil(length));
     let pays = bytes <= CHAINED_COLUMNS;
     pays.then(|| kernel.plan_rows(Form::Plain, Form::Plain, &ranges))?
-}
-
-/// The number of elements of the results.
-fn results(problem: &kernels::Contraction) -> usize {
-    let dims = [&problem.batch, &problem.m, &problem.n]
-        .into_iter()
-        .flatten();
-    dims.map(|dim| dim.extent).fold(1, usize::saturating_mul)
-}
-
-fn dim(axis: &Stride) -> kernels::Dim {
-    kernels::Dim::new(axis.extent, axis.left, axis.right, axis.out)
 }

@@ -1,0 +1,92 @@
+//! Vectors of Winograd's transforms.
+
+use super::store_words;
+use crate::winograd::transform::{self, ImageTile, ResultTile, Transforms, Vectors};
+use std::arch::x86_64::*;
+
+pub(in crate::simd) static TRANSFORMS: Transforms = Transforms {
+    name: "avx2",
+    image,
+    results,
+};
+
+/// # Safety
+/// as [`transform::image`].
+#[target_feature(enable = "avx2,fma,bmi1,bmi2")]
+unsafe fn image(tile: &ImageTile) {
+    // SAFETY: the caller's.
+    unsafe { transform::image::<Lanes>(tile) }
+}
+
+/// # Safety
+/// as [`transform::results`].
+#[target_feature(enable = "avx2,fma,bmi1,bmi2")]
+unsafe fn results(tile: &ResultTile) {
+    // SAFETY: the caller's.
+    unsafe { transform::results::<Lanes>(tile) }
+}
+
+struct Lanes;
+
+impl Vectors for Lanes {
+    type Halves = __m256i;
+    type Words = __m256i;
+    const WORDS: usize = 8;
+
+    #[inline(always)]
+    unsafe fn widen<const SIGNED: bool>(from: *const u8) -> __m256i {
+        // SAFETY: the caller's machine has the instructions, and 16 bytes may be read.
+        unsafe {
+            let bytes = _mm_loadu_si128(from.cast());
+            match SIGNED {
+                true => _mm256_cvtepi8_epi16(bytes),
+                false => _mm256_cvtepu8_epi16(bytes),
+            }
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_halves(to: *mut i16, v: __m256i) {
+        // SAFETY: as `widen`, and all lanes may be written.
+        unsafe { _mm256_storeu_si256(to.cast(), v) }
+    }
+    #[inline(always)]
+    unsafe fn add_halves(a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: as `widen`.
+        unsafe { _mm256_add_epi16(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn sub_halves(a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: as `widen`.
+        unsafe { _mm256_sub_epi16(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const i32) -> __m256i {
+        // SAFETY: as `widen`, and all lanes may be read.
+        unsafe { _mm256_loadu_si256(from.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn store(to: *mut i32, v: __m256i) {
+        // SAFETY: as `store_halves`.
+        unsafe { _mm256_storeu_si256(to.cast(), v) }
+    }
+    #[inline(always)]
+    unsafe fn store_first(to: *mut i32, v: __m256i, lanes: usize) {
+        // SAFETY: as `widen`; the caller's lanes may be written.
+        unsafe { store_words(to.cast(), _mm256_castsi256_ps(v), lanes) }
+    }
+    #[inline(always)]
+    unsafe fn add(a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: as `widen`.
+        unsafe { _mm256_add_epi32(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn sub(a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: as `widen`.
+        unsafe { _mm256_sub_epi32(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn quarter(v: __m256i) -> __m256i {
+        // SAFETY: as `widen`.
+        unsafe { _mm256_srai_epi32::<2>(v) }
+    }
+}
