@@ -26,8 +26,9 @@ pub(crate) struct Groups {
 /// One operand.
 #[derive(Debug)]
 pub(crate) struct Side {
-    /// The offset of each point.
+    /// The offset of each point, and whether they never decrease.
     pub(crate) points: Box<[u32]>,
+    pub(crate) ordered_points: bool,
     /// Whether its bytes have signs.
     pub(crate) signed: bool,
     /// The offset of each `k`.
@@ -143,10 +144,11 @@ impl Groups {
     pub(crate) fn side(&self, which: usize, signed: bool) -> Result<Side, Refused> {
         let axes = [&self.rows, &self.columns][which];
         let last = axes.last(0) + self.sum.last(which) + self.batch.last(which);
-        let offsets = self.sum.table(which)?;
+        let (points, offsets) = (axes.table(0)?, self.sum.table(which)?);
         Ok(Side {
             signed,
-            points: axes.table(0)?,
+            ordered_points: points.is_sorted(),
+            points,
             largest: self.sum.last(which) as u32,
             ordered: offsets.is_sorted(),
             spacing: Spacing::of(&offsets, self.operand_bytes),

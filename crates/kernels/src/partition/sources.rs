@@ -56,8 +56,11 @@ const SHARED_BYTES: usize = 256 << 20;
 impl PreparedContraction {
     /// The elements of some rows, and those between them.
     pub(crate) fn elements_of(&self, rows: Range<usize>) -> Range<usize> {
-        let points = self.rows.points[rows].iter();
-        let (first, last) = (points.clone().min(), points.max());
+        let points = &self.rows.points[rows];
+        let (first, last) = match self.rows.ordered_points {
+            true => (points.first(), points.last()),
+            false => (points.iter().min(), points.iter().max()),
+        };
         let of = |point: Option<&u32>| point.map_or(0, |point| *point as usize);
         of(first)..of(last) + self.rows.largest as usize + 1
     }
