@@ -17,7 +17,7 @@ use crate::layout::index_map::{extent, extent_float, last, last_float, within_ex
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::build::{clamp, index, number, select, zero};
+use vinelift_nest::build::{clamp, index, integer, number, select, zero};
 use vinelift_nest::{BufferId, Scalar};
 use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
 
@@ -102,34 +102,41 @@ impl Op for GridSample {
         }
         let extents = [shape[2], shape[3]];
         let wide = arithmetic(ty, cx.element("grid").compute());
+        let whole = self.position_type(extents);
         // The axis of the rows comes second in the grid.
-        let [rows, columns] = [0, 1].map(|k| self.sampled(cx, 1 - k as i64, extents[k], wide));
+        let [rows, columns] =
+            [0, 1].map(|k| self.sampled(cx, 1 - k as i64, extents[k], [whole, wide]));
         cx.define(out, |cx, at| {
             let point = [at[0].clone(), at[2].clone(), at[3].clone()];
-            let element = |cx: &Lower<'_>, i: &Scalar, j: &Scalar| {
-                let (i, j) = (self.place(i, extents[0]), self.place(j, extents[1]));
-                let from = [at[0].clone(), at[1].clone(), i.clone(), j.clone()];
-                let value = cx.load("data", &from);
-                match self.padding_mode {
-                    Padding::Zeros => {
-                        let here = within_extent(&i, extents[0]) & within_extent(&j, extents[1]);
-                        select(here, value, zero(ty))
+            // The neighbour so many rows and columns behind a position.
+            let element = |cx: &Lower<'_>, [i, j]: [&Scalar; 2], [rows, columns]: [i64; 2]| {
+                let moved = |from: &Scalar, by| from.clone().cast(ElementType::I64) + by;
+                let (below, right) = (moved(i, rows), moved(j, columns));
+                let row = self.place(&below, extents[0]);
+                let column = self.place(&right, extents[1]);
+                let value = cx.load("data", &[at[0].clone(), at[1].clone(), row, column]);
+                let here = match self.padding_mode {
+                    Padding::Zeros if self.mode == Mode::Nearest => {
+                        within(i, extents[0]) & within(j, extents[1])
                     }
-                    _ => value,
-                }
+                    Padding::Zeros => {
+                        within_extent(&below, extents[0]) & within_extent(&right, extents[1])
+                    }
+                    _ => return value,
+                };
+                select(here, value, zero(ty))
             };
-            let position = |buffer| within_far(&cx.load_from(buffer, &point));
+            let position = |buffer| computable(cx.load_from(buffer, &point));
             let (top, left) = (position(rows.position), position(columns.position));
             let (Some(below), Some(right)) = (rows.fraction, columns.fraction) else {
-                return element(cx, &top, &left);
+                return element(cx, [&top, &left], [0, 0]);
             };
             let rows = self.weights(cx.load_from(below, &point));
             let columns = self.weights(cx.load_from(right, &point));
             let before = (rows.len() as i64 - 1) / 2;
-            let (top, left) = (top - before, left - before);
             let row = |cx: &Lower<'_>, r: i64| {
                 weighted(&columns, |k| {
-                    let value = element(cx, &(&top + r), &(&left + k));
+                    let value = element(cx, [&top, &left], [r - before, k - before]);
                     widened(value).cast(wide)
                 })
             };
@@ -148,23 +155,46 @@ struct Sampled {
 }
 
 impl GridSample {
-    /// Where the points lie along an axis of extent `n`, which is `axis` in the grid.
-    fn sampled(&self, cx: &mut Lower<'_>, axis: i64, n: Extent, wide: ElementType) -> Sampled {
+    /// The type of positions in dims of these extents: 32 bits, half of which are not computed with in every vector, are enough
+    /// where those that lie far outside need not be told apart.
+    fn position_type(&self, extents: [Extent; 2]) -> ElementType {
+        let is_small = |n: &Extent| n.number().is_some_and(|n| n <= MOST_SMALL);
+        match self.padding_mode != Padding::Reflection && extents.iter().all(is_small) {
+            true => ElementType::I32,
+            false => ElementType::I64,
+        }
+    }
+
+    /// Where the points lie along an axis of extent `n`, which is `axis` in the grid: positions and fractions of these types.
+    fn sampled(
+        &self,
+        cx: &mut Lower<'_>,
+        axis: i64,
+        n: Extent,
+        [whole, wide]: [ElementType; 2],
+    ) -> Sampled {
         let points = &cx.extents("grid")[..3];
-        let position = cx.temporary("position", ElementType::I64, points);
+        let position = cx.temporary("position", whole, points);
+        let position_of = move |x: Scalar| match (whole, n.number()) {
+            (ElementType::I32, Some(n)) => {
+                let beyond = BEYOND as f64;
+                clamp(x, -beyond, n as f64 + beyond).cast(whole)
+            }
+            _ => within_far(&clamp(x, -FAR, FAR).cast(whole)),
+        };
         let coordinate = |cx: &Lower<'_>, at: &[Scalar]| {
             let from = [at[0].clone(), at[1].clone(), at[2].clone(), index(axis)];
             self.coordinate(widened(cx.load("grid", &from)), n)
         };
         if self.mode == Mode::Nearest {
-            cx.define(position, |cx, at| position_of(&coordinate(cx, at).round()));
+            cx.define(position, |cx, at| position_of(coordinate(cx, at).round()));
             return Sampled {
                 position,
                 fraction: None,
             };
         }
         let fraction = cx.temporary("fraction", wide, points);
-        cx.define(position, |cx, at| position_of(&coordinate(cx, at).floor()));
+        cx.define(position, |cx, at| position_of(coordinate(cx, at).floor()));
         cx.define(fraction, |cx, at| {
             let x = coordinate(cx, at);
             (&x - &x.floor()).cast(wide)
@@ -184,11 +214,12 @@ impl GridSample {
         }
     }
 
-    /// The index into a dim of extent `n` for position `i`, which may lie outside with `zeros`.
+    /// The index into a dim of extent `n` for position `i`: any where that lies outside with `zeros`.
     fn place(&self, i: &Scalar, n: Extent) -> Scalar {
         match self.padding_mode {
-            Padding::Zeros => i.clone(),
-            Padding::Border => i.max(index(0)).min(last(n)),
+            // A load alone is not worth a guard. With several, points outside save the others.
+            Padding::Zeros if self.mode != Mode::Nearest => i.clone(),
+            Padding::Zeros | Padding::Border => i.max(index(0)).min(last(n)),
             Padding::Reflection => {
                 // A period runs forth and back; with aligned corners the edges count once.
                 let period = match (self.align_corners, n.number().map(extent)) {
@@ -236,15 +267,32 @@ const A: f64 = -0.75;
 /// Coordinates beyond are taken for this one: exact in `f32`, and far from any overflow of indices.
 const FAR: f64 = (1u64 << 60) as f64;
 
-/// A coordinate without fraction as an integer, some integer if it is NaN.
-fn position_of(x: &Scalar) -> Scalar {
-    let any = clamp(x.clone(), -FAR, FAR).cast(ElementType::I64);
-    within_far(&any)
-}
+/// The most elements of a dim whose positions are known to be small: every `f32` near to it has all integers.
+const MOST_SMALL: usize = 1 << 20;
+
+/// Positions that lie further outside of a small dim are taken for one that is so far outside: all neighbours of both are.
+const BEYOND: i64 = 8;
 
 /// A position as it is: what is computed with it does not overflow.
+fn computable(position: Scalar) -> Scalar {
+    match position.ty() {
+        ElementType::I64 => within_far(&position),
+        _ => position,
+    }
+}
+
 fn within_far(position: &Scalar) -> Scalar {
     position.max(index(-(FAR as i64))).min(index(FAR as i64))
+}
+
+/// `0 <= i < n`
+fn within(i: &Scalar, n: Extent) -> Scalar {
+    match (i.ty(), n.number()) {
+        (ElementType::I32, Some(n)) => {
+            i.ge(zero(i.ty())) & i.lt(integer(n as i64, ElementType::I32))
+        }
+        _ => within_extent(i, n),
+    }
 }
 
 /// `Σ weights[k] · value(k)`
@@ -312,6 +360,29 @@ mod tests {
             [8.0, 12.0, 16.0]
         );
         assert_eq!(of("zeros", "true", &[2.0, -2.0]), [0.0, 0.0]);
+    }
+
+    /// Far outside there is only padding, for dims whose positions are small and for one element more.
+    #[test]
+    fn far_outside() {
+        for width in [3, MOST_SMALL, MOST_SMALL + 1] {
+            let mut row = vec![0.5; width];
+            (row[0], row[width - 1]) = (2.0, 4.0);
+            let far = [-1e30, -f32::INFINITY, -9.0, 9.0, f32::INFINITY, 1e30];
+            for mode in ["bilinear", "bicubic", "nearest"] {
+                let of = |padding| sampled(&attributes(mode, padding, "true"), &row, &far);
+                if mode == "nearest" {
+                    assert_eq!(of("border"), [2.0, 2.0, 2.0, 4.0, 4.0, 4.0]);
+                    assert_eq!(of("zeros"), [0.0; 6]);
+                    continue;
+                }
+                // The fraction of an infinite coordinate is NaN.
+                let [border, zeros] = ["border", "zeros"].map(of);
+                for (at, end) in [(0, 2.0), (2, 2.0), (3, 4.0), (5, 4.0)] {
+                    assert_eq!((border[at], zeros[at]), (end, 0.0), "{mode} {width}");
+                }
+            }
+        }
     }
 
     /// By the formulas: columns 0.5, 1.5 and -0.5 round to even.

@@ -16,7 +16,9 @@ mod sites;
 mod tests;
 
 use crate::compiler_threads;
-use crate::ir::{BufferId, Definition, Nest, Role, Scalar, Stage, loaded};
+use crate::ir::{
+    BufferId, Definition, Nest, Role, Scalar, Stage, loaded, loaded_by, visit_accesses,
+};
 use crate::passes::simplify::simplify_stage;
 use cost::{Cost, node_count};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -30,6 +32,18 @@ const MAX_NODES: usize = 600;
 
 /// Places from which it is as if an expression folded over them.
 const MOST_PLACES: usize = 8;
+
+/// The operations on the way to an index that are worth a stage in vectors: those of a coordinate, but not those of most indices.
+const LONG_WAY: usize = 6;
+
+/// Whether a stage computes an index of an element of `buffer`.
+fn is_in_index(stage: &Stage, buffer: BufferId) -> bool {
+    let mut is_found = false;
+    visit_accesses(stage, &mut |_, at| {
+        is_found |= loaded_by(at).contains(&buffer)
+    });
+    is_found
+}
 
 /// Why a definition stays a stage of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +75,8 @@ pub enum Reason {
     Apart(usize),
     /// It folds, and its reader writes where indices say: no pass and no kernel for folds serves such a stage.
     ByIndex,
+    /// Its reader computes an index of it: vectors of it would become scalars, as elements that indices choose are looked up one by one.
+    InIndex,
     /// The fused stage would have too many nodes.
     TooLarge,
 }
@@ -84,6 +100,7 @@ impl fmt::Display for Reason {
             Reason::Overwritten => f.write_str("reads what is written again"),
             Reason::Apart(places) => write!(f, "{places} places for each point"),
             Reason::ByIndex => f.write_str("a fold whose result is written by an index"),
+            Reason::InIndex => f.write_str("arithmetic on the way to an index"),
             Reason::TooLarge => f.write_str("too large"),
             Reason::Empty => f.write_str("empty"),
         }
@@ -260,6 +277,9 @@ impl<'a> Fuse<'a> {
             };
             if cost.reduces && into.at.iter().any(Scalar::loads) {
                 return Err(Reason::ByIndex);
+            }
+            if cost.arithmetic >= LONG_WAY && is_in_index(into, stage.target) {
+                return Err(Reason::InIndex);
             }
             sites.extend(sites_of(into, stage.target));
             if node_count(into) + cost.nodes > MAX_NODES {

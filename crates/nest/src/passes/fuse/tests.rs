@@ -367,3 +367,26 @@ for j<8, k<16: y[wrap?(i[j], 8), k] = t[j, k]
     let text = text.replace("add[n<3; 0.0](a[j, k, n])", "exp(a[j, k, 0])");
     assert_eq!(fuse(&mut crate::parse(&text).unwrap()), []);
 }
+
+#[test]
+fn coordinates_that_become_indices_are_stages() {
+    let text = "\
+input g: f32[64]
+input x: f32[100]
+output y: f32[64]
+temporary p: i64[64]
+for j<64: p[j] = i64(min(99.0, max(0.0, floor((((g[j] + 1.0) * 50.0) / 2.0)))))
+for j<64: y[j] = x[min(max((p[j] + 1), 0), 99)]
+";
+    let kept = |text: &str| fuse(&mut crate::parse(text).unwrap());
+    let stays = Kept {
+        buffer: "p".into(),
+        reason: Reason::InIndex,
+    };
+    assert_eq!(kept(text), [stays]);
+    // A few operations are worth no stage, and a value that is no index needs none.
+    let few = text.replace("(((g[j] + 1.0) * 50.0) / 2.0)", "(g[j] * 50.0)");
+    assert_eq!(kept(&few), []);
+    let value = text.replace("x[min(max((p[j] + 1), 0), 99)]", "f32((p[j] + 1))");
+    assert_eq!(kept(&value), []);
+}
