@@ -263,9 +263,10 @@ impl Job {
     /// Makes the request idle after a run. Returns how that has ended.
     fn end(&self, state: &mut State, result: Result<()>) -> Result<()> {
         state.is_running = false;
-        let result = match self.stop.load(Ordering::Relaxed) {
-            true => Err(vinelift::Error::Cancelled.into()),
-            false => result,
+        // What has come to its end has changed its variables: it is no longer cancelled.
+        let result = match result {
+            Err(_) if self.stop.load(Ordering::Relaxed) => Err(vinelift::Error::Cancelled.into()),
+            ended => ended,
         };
         state.outcome = Some(result.clone());
         result

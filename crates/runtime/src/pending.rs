@@ -89,9 +89,10 @@ impl InferRequest {
         streams.0.streams.start(Box::new(move || {
             let result = catch_unwind(AssertUnwindSafe(|| self.run_deep(&stop)));
             let result = result.unwrap_or_else(|panic| Err(Error::internal(text_of(&*panic))));
-            let result = match stop.load(Ordering::Relaxed) {
-                true => Err(Error::Cancelled),
-                false => result,
+            // What has come to its end has changed its variables: it is no longer cancelled.
+            let result = match result {
+                Err(_) if stop.load(Ordering::Relaxed) => Err(Error::Cancelled),
+                ended => ended,
             };
             // By now another run may begin: what follows may wait for it.
             compiled.0.streams.end_one();
@@ -145,7 +146,8 @@ impl Pending {
         self.0.ticket.is_over()
     }
 
-    /// Ends the run with [`Error::Cancelled`], within a tenth of a second of its beginning or of now.
+    /// Ends the run with [`Error::Cancelled`], within a tenth of a second of its beginning or of now, unless it comes to
+    /// its own end by then.
     pub fn cancel(&self) {
         self.0.stop.store(true, Ordering::Relaxed);
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use vinelift::{
     CompiledModel, Config, Core, Error, IndexPolicy, InferRequest, Level, RunOptions,
     Specialization, Tensor,
@@ -137,6 +138,33 @@ fn a_run_that_is_cancelled_adds_nothing() {
         };
         assert!(matches!(request.infer_with(options), Err(Error::Cancelled)));
         assert_eq!(*request.variable("held").unwrap(), tensor(&held));
+    }
+}
+
+#[test]
+fn a_run_that_ends_while_it_is_cancelled_says_what_it_has_done() {
+    let config = Config::new().level(Level::Interpreted);
+    let core = Core::new().unwrap();
+    let model = growing_cache(&core, WIDTH, ["", ""]);
+    let compiled = core.compile_model_with(&model, config).unwrap();
+    let (mut request, held) = begun(&compiled, 1);
+    for k in 0..2000 {
+        let added = points(1, 1, k);
+        set(&mut request, &added, &[0]);
+        request.set_variable("held", tensor(&held)).unwrap();
+        let pending = request.start_async();
+        for _ in 0..k % 5 {
+            std::thread::sleep(Duration::from_nanos(1));
+        }
+        pending.cancel();
+        let done;
+        (request, done) = pending.wait();
+        let mut expected = held.clone();
+        match done {
+            Ok(()) => expected[0].extend(&added[0]),
+            Err(error) => assert!(matches!(error, Error::Cancelled), "{error}"),
+        }
+        assert_eq!(*request.variable("held").unwrap(), tensor(&expected));
     }
 }
 
