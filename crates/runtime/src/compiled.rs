@@ -44,6 +44,8 @@ pub(crate) struct Inner {
     pub(crate) unit: Unit,
     /// How many units there are, sub-graphs included.
     pub(crate) units: usize,
+    /// The variables that sub-graphs set.
+    pub(crate) set_by_bodies: Vec<String>,
     /// The runs that are started and not waited for at once.
     pub(crate) streams: Streams,
     depth: Depth,
@@ -84,6 +86,7 @@ impl CompiledModel {
             &mut strings,
             &mut units,
         )?;
+        let set_by_bodies = unit.set_by_bodies();
         let mut known = FxHashSet::default();
         let is_first = unit
             .interface
@@ -112,6 +115,7 @@ impl CompiledModel {
             workshop,
             unit,
             units,
+            set_by_bodies,
             streams,
             depth,
             caches,

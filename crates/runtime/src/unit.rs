@@ -131,6 +131,16 @@ impl Unit {
         self.bodies.get(&(node, kind)).ok_or_else(missing)
     }
 
+    /// The variables that its sub-graphs set, each time they run.
+    pub(crate) fn set_by_bodies(&self) -> Vec<String> {
+        let of_body = |body: &Unit| {
+            let own = body.interface.assigns.iter();
+            let own: Vec<String> = own.map(|(_, variable)| variable.clone()).collect();
+            [own, body.set_by_bodies()].concat()
+        };
+        self.bodies.values().flat_map(of_body).collect()
+    }
+
     /// Where the bytes of the constants begin that live as long as the unit.
     pub(crate) fn constants(&self, into: &mut FxHashSet<usize>) {
         let graph = &self.interface.graph;

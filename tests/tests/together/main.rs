@@ -31,4 +31,5 @@ mod shared_plans;
 mod threads;
 mod tidy;
 mod tiers;
+mod variables_in_bodies;
 mod wrong_input;

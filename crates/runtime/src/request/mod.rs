@@ -6,7 +6,7 @@ mod tests;
 mod variables;
 
 use crate::compiled::CompiledModel;
-use crate::run::{KernelTime, Run, Scratch, Texts, Variables};
+use crate::run::{Before, KernelTime, Run, Scratch, Texts, Variables};
 use crate::stop::never;
 use crate::taken::{Taken, TakenPlan};
 use crate::{Error, Outputs};
@@ -267,6 +267,7 @@ impl InferRequest {
         }
         lending.lend(&compiled);
         let mut later = Vec::new();
+        let before = Before::of(&compiled.0.set_by_bodies, &self.variables);
         let mut run = Run {
             workshop,
             texts: Texts::new(&workshop.strings),
@@ -279,6 +280,9 @@ impl InferRequest {
         };
         let outputs = run.unit(unit, inputs);
         later.into_iter().for_each(|job| compiled.compile(job));
+        if outputs.is_err() {
+            before.put_back(&mut self.variables);
+        }
         self.outputs = outputs?;
         Ok(())
     }

@@ -25,7 +25,7 @@ use std::time::Instant;
 pub(crate) use values::Texts;
 use values::Values;
 use variables::InPlace;
-pub(crate) use variables::{Held, Variables};
+pub(crate) use variables::{Before, Held, Variables};
 use vinelift_nest::Order;
 
 /// A run of a model with its sub-graphs.

@@ -15,7 +15,30 @@ use vinelift_tensor::{Shape, Tensor};
 /// The values of variables, by name.
 pub(crate) type Variables = BTreeMap<String, Held>;
 
+/// What variables held before a run that sets them before it has come to its end, as sub-graphs do.
+pub(crate) struct Before<'n> {
+    names: &'n [String],
+    held: Variables,
+}
+
+impl<'n> Before<'n> {
+    /// Keeps what the variables of these names hold; it is then copied where the run would change it in place.
+    pub(crate) fn of(names: &'n [String], variables: &Variables) -> Before<'n> {
+        let held = names.iter();
+        let held = held.filter_map(|name| Some((name.clone(), variables.get(name)?.clone())));
+        let held = held.collect();
+        Before { names, held }
+    }
+
+    /// Has the variables hold that again.
+    pub(crate) fn put_back(self, variables: &mut Variables) {
+        variables.retain(|name, _| !self.names.contains(name));
+        variables.extend(self.held);
+    }
+}
+
 /// The value of a variable.
+#[derive(Clone)]
 pub(crate) struct Held {
     /// The tensor itself, or memory that has room for more of it.
     memory: Tensor,
