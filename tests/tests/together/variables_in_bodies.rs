@@ -6,7 +6,7 @@ use vinelift::{Config, Core, Error, InferRequest, Level, RunOptions, Tensor};
 
 /// In each of `trips` iterations `held = held + x` or, with `[?]` for its shape, `held = concat(held, x)`, which begins as `x`;
 /// the iteration is the index of one of three elements.
-fn text(update: &str, shape: &str) -> String {
+fn text(update: &str, shape: &str, iteration: &str) -> String {
     let edges = |all: &[[u32; 4]]| -> String {
         let edge = |[from, out, to, input]: &[u32; 4]| {
             format!(
@@ -37,7 +37,7 @@ fn text(update: &str, shape: &str) -> String {
 <input external_port_id="-1" internal_layer_id="0" purpose="current_iteration"/><input external_port_id="2" internal_layer_id="1"/>
 <output external_port_id="3" internal_layer_id="7"/><output external_port_id="-1" internal_layer_id="9" purpose="execution_condition"/>
 </port_map><input><port id="0"/><port id="1"/><port id="2"/></input><output><port id="3"/></output><body><layers>
-<layer id="0" name="i" type="Parameter" version="opset1"><data shape="1" element_type="i64"/><output><port id="0"/></output></layer>
+<layer id="0" name="i" type="Parameter" version="opset1"><data {iteration}/><output><port id="0"/></output></layer>
 <layer id="1" name="y" type="Parameter" version="opset1"><data shape="1" element_type="f32"/><output><port id="0"/></output></layer>
 <layer id="2" name="read" type="ReadValue" version="opset6"><data {variable}/><input><port id="0"/></input>
 <output><port id="1"/></output></layer>
@@ -56,6 +56,13 @@ fn text(update: &str, shape: &str) -> String {
 <layer id="4" name="last" type="Result" version="opset1"><input><port id="0"/></input></layer>
 </layers><edges>{outer}</edges></net>"#
     )
+}
+
+const ADD: &str = r#"type="Add" version="opset1"><data auto_broadcast="numpy"/>"#;
+const ITERATION: &str = r#"shape="1" element_type="i64""#;
+
+fn weights() -> Vec<u8> {
+    [[1u8, 0, 0, 0]; 4].concat()
 }
 
 /// What the variable holds after a run of so many iterations, and how that ended.
@@ -81,15 +88,14 @@ fn run(
 #[test]
 fn a_run_that_fails_leaves_them_as_they_were() {
     let core = Core::new().unwrap();
-    let weights = [[1u8, 0, 0, 0]; 4].concat();
-    let add = r#"type="Add" version="opset1"><data auto_broadcast="numpy"/>"#;
+    let weights = weights();
     let concat = r#"type="Concat" version="opset1"><data axis="0"/>"#;
     let cases: [(_, _, [&[f32]; 2]); 2] = [
-        (add, "1", [&[3.0], &[13.0]]),
+        (ADD, "1", [&[3.0], &[13.0]]),
         (concat, "?", [&[1.0; 3], &[1.0, 1.0, 1.0, 10.0]]),
     ];
     for (update, shape, [first, second]) in cases {
-        let model = text(update, shape);
+        let model = text(update, shape, ITERATION);
         let model = core
             .read_model_from_memory(model.as_bytes(), weights.clone())
             .unwrap();
@@ -116,5 +122,36 @@ fn a_run_that_fails_leaves_them_as_they_were() {
             done.unwrap();
             assert_eq!(held.as_deref(), Some(second));
         }
+    }
+}
+
+/// As in OpenVINO, the number of the iteration has the rank 0 or 1.
+#[test]
+fn the_iteration_is_one_number() {
+    let core = Core::new().unwrap();
+    let read = |iteration: &str| {
+        let model = text(ADD, "1", iteration);
+        let model = core.read_model_from_memory(model.as_bytes(), weights())?;
+        core.compile_model(&model)
+    };
+    for fits in [
+        ITERATION,
+        r#"shape="?" element_type="i64""#,
+        r#"shape="1" element_type="i32""#,
+    ] {
+        let compiled = read(fits).unwrap();
+        run(&mut compiled.create_request(), 2, 1.0, false)
+            .1
+            .unwrap();
+    }
+    for (iteration, found) in [
+        (r#"shape="1,1" element_type="i64""#, "i64[1, 1]"),
+        (r#"shape="?,?" element_type="i64""#, "i64[?, ?]"),
+        (r#"shape="3" element_type="i64""#, "i64[3]"),
+        (r#"shape="1" element_type="f32""#, "f32[1]"),
+    ] {
+        let message = read(iteration).unwrap_err().to_string();
+        let want = "layer 'loop' (Loop, opset5): the number of the iteration is i32 or i64, [] or [1], found a parameter";
+        assert!(message.ends_with(&format!("{want} {found}")), "{message}");
     }
 }

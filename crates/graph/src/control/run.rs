@@ -205,8 +205,10 @@ fn is_true<E>(condition: &Tensor) -> Result<bool, ControlError<E>> {
 
 /// The number of an iteration as a tensor of the type that the body declares.
 fn number(iteration: usize, ty: &TensorType) -> Result<Tensor, TensorError> {
-    let shape = ty.shape.to_static().unwrap_or_default();
-    let shape: &[usize] = if shape.is_empty() { &[] } else { &[1] };
+    let shape: &[usize] = match ty.shape.rank() {
+        Some(1) => &[1],
+        _ => &[],
+    };
     match ty.element {
         ElementType::I32 => Tensor::from_slice(shape, &[iteration as i32]),
         _ => Tensor::from_slice(shape, &[iteration as i64]),

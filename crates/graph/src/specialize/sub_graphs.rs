@@ -217,13 +217,7 @@ impl Repeat {
                     let whole = &inputs.types[*i];
                     TensorType::new(whole.element, slice_shape(&whole.shape, slices)?)
                 }
-                Feed::Iteration => match &body.node(*parameter).kind {
-                    NodeKind::Parameter(ParameterAttributes {
-                        element_type: None,
-                        shape,
-                    }) => TensorType::new(ElementType::I64, shape.clone()),
-                    _ => body.declared_type(*parameter),
-                },
+                Feed::Iteration => iteration_type(body, *parameter)?,
             });
         }
         let values: Vec<Option<&Tensor>> = self
@@ -296,6 +290,28 @@ impl Repeat {
 }
 
 /// The first element of a tensor of integers or booleans.
+/// The type of the parameter that gets the number of the iteration.
+fn iteration_type(body: &Model, parameter: NodeIndex) -> Result<TensorType, Problem> {
+    let declared = match &body.node(parameter).kind {
+        NodeKind::Parameter(ParameterAttributes {
+            element_type: None,
+            shape,
+        }) => TensorType::new(ElementType::I64, shape.clone()),
+        _ => body.declared_type(parameter),
+    };
+    let shape: &[usize] = match declared.shape.rank() {
+        Some(1) => &[1],
+        _ => &[],
+    };
+    let is_integer = matches!(declared.element, ElementType::I32 | ElementType::I64);
+    if is_integer && declared.shape.contains(shape) {
+        return Ok(TensorType::new(declared.element, shape.into()));
+    }
+    Err(Problem::Graph(format!(
+        "the number of the iteration is i32 or i64, [] or [1], found a parameter {declared}"
+    )))
+}
+
 fn number(value: Option<&Tensor>) -> Option<i64> {
     value?.to_i64_vec().ok()?.first().copied()
 }
