@@ -125,6 +125,40 @@ fn a_run_that_fails_leaves_them_as_they_were() {
     }
 }
 
+/// Another part of the model declares another shape for it.
+#[test]
+fn a_variable_that_holds_what_it_must_not_is_an_error() {
+    let core = Core::new().unwrap();
+    let another = r#"</edges></body></layer>
+<layer id="5" name="two" type="Const" version="opset1"><data element_type="f32" shape="2" offset="4" size="8"/>
+<output><port id="0"/></output></layer>
+<layer id="6" name="other" type="ReadValue" version="opset6"><data variable_id="held" variable_type="f32" variable_shape="2"/>
+<input><port id="0"/></input><output><port id="1"/></output></layer>
+<layer id="7" name="second" type="Result" version="opset1"><input><port id="0"/></input></layer>"#;
+    let edges = r#"<edge from-layer="5" from-port="0" to-layer="6" to-port="0"/>
+<edge from-layer="6" from-port="1" to-layer="7" to-port="0"/></edges></net>"#;
+    let model = text(ADD, "1", ITERATION);
+    let model = model.replacen("</edges></body></layer>", another, 1);
+    let model = model.replacen("</edges></net>", edges, 1);
+    let model = core
+        .read_model_from_memory(model.as_bytes(), weights())
+        .unwrap();
+    for level in Level::ALL {
+        let compiled = core
+            .compile_model_with(&model, Config::new().level(level))
+            .unwrap();
+        let mut request = compiled.create_request();
+        let (held, done) = run(&mut request, 1, 1.0, false);
+        done.unwrap();
+        let (still, done) = run(&mut request, 1, 1.0, false);
+        let message = done.unwrap_err().to_string();
+        let want =
+            "layer 'other' (ReadValue, opset6): variable 'held' must be f32[2], found f32[1]";
+        assert!(message.ends_with(want), "{message}");
+        assert_eq!(still, held);
+    }
+}
+
 /// As in OpenVINO, the number of the iteration has the rank 0 or 1.
 #[test]
 fn the_iteration_is_one_number() {

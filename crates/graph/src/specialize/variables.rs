@@ -4,7 +4,7 @@
 //! the value of its reader's input, or zeros where that has none; dims that are not declared are 0.
 
 use super::walk::{Mode, Walk};
-use crate::error::Problem;
+use crate::error::{LayerError, Problem};
 use crate::model::{Model, NodeKind, TensorId};
 use petgraph::graph::NodeIndex;
 use vinelift_nest::{Role, build};
@@ -17,6 +17,22 @@ impl Model {
         self.graph.node_weights().find_map(|n| match &n.kind {
             NodeKind::ReadValue(v) if v.id == id => v.declared.as_ref(),
             _ => None,
+        })
+    }
+
+    /// What a variable holds may have been set by another graph, or by a node that declares nothing.
+    ///
+    /// # Errors
+    /// If `node` reads a variable that it declares to have another type than `held`.
+    pub fn expect_held(&self, node: NodeIndex, held: &TensorType) -> Result<(), LayerError> {
+        let NodeKind::ReadValue(VariableAttributes { id, declared, .. }) = &self.node(node).kind
+        else {
+            return Ok(());
+        };
+        let fits = declared.as_ref().map_or(Ok(()), |ty| expect(id, held, ty));
+        fits.map_err(|problem| LayerError {
+            layer: self.node(node).label(),
+            problem,
         })
     }
 }

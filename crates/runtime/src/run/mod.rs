@@ -27,6 +27,7 @@ use values::Values;
 use variables::InPlace;
 pub(crate) use variables::{Before, Held, Variables};
 use vinelift_nest::Order;
+use vinelift_ops::TensorType;
 
 /// A run of a model with its sub-graphs.
 pub(crate) struct Run<'a> {
@@ -110,6 +111,12 @@ impl Run<'_> {
         interface: &Interface,
     ) -> Result<(), Error> {
         for (tensor, variable) in &interface.reads {
+            if let Some(held) = self.variables.get(variable) {
+                let ty =
+                    TensorType::new(held.memory().element_type(), held.shape().as_slice().into());
+                let fits = interface.graph.expect_held(tensor.node, &ty);
+                fits.map_err(|e| Error::Fault(e.to_string()))?;
+            }
             match self.variables.get(variable) {
                 Some(held) if held.capacity().is_some() => {
                     values.declare(*tensor, held.memory().element_type(), &held.shape());
