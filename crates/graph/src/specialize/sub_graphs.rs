@@ -289,7 +289,6 @@ impl Repeat {
     }
 }
 
-/// The first element of a tensor of integers or booleans.
 /// The type of the parameter that gets the number of the iteration.
 fn iteration_type(body: &Model, parameter: NodeIndex) -> Result<TensorType, Problem> {
     let declared = match &body.node(parameter).kind {
@@ -312,6 +311,7 @@ fn iteration_type(body: &Model, parameter: NodeIndex) -> Result<TensorType, Prob
     )))
 }
 
+/// The first element of a tensor of integers or booleans.
 fn number(value: Option<&Tensor>) -> Option<i64> {
     value?.to_i64_vec().ok()?.first().copied()
 }
