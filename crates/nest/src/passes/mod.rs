@@ -1,14 +1,16 @@
 //! Passes: rewrites of a nest that keep its meaning.
 //!
-//! In the order in which a plan runs them:
+//! In the order in which a plan runs them. Those up to `partial_folds` define how sums are rounded, so they run at every level;
+//! what follows changes no result.
 //!
 //! | pass | module | rewrites |
 //! |---|---|---|
-//! | [`Batch::split`] | `micro_batch` | the nest of a batch → that of a few of its images, run once for each few |
 //! | [`quantized_products()`] | `quantized_products` | sums of products of quantised values, or of bytes less zero points → sums of products of bytes |
 //! | [`dynamic_quantization()`], if asked for | `dynamic_quantization` | sums of products with constants of few bits → sums of groups of rows that are quantised |
 //! | [`hoist_scales()`] | `hoist_scales` | sums of products with constants of few bits → sums of groups, less zero points and scaled afterwards |
 //! | [`partial_folds()`] | `partial_folds` | long folds → partial folds that are combined at the end |
+//! | [`Nest::make_room`](crate::Nest::make_room) | `room` | buffers of variables that grow → buffers of some capacity |
+//! | [`Batch::split`] | `micro_batch` | the nest of a batch → that of a few of its images, run once for each few |
 //! | [`dead_points()`] | `dead_points` | temporaries of which some points are never read → the other points alone |
 //! | [`fuse()`] | `fuse` | loads of a temporary → the expression that defines it |
 //! | [`dead_taps()`] | `dead_taps` | windows over a guarded operand → the points of them that see more than padding |
@@ -32,7 +34,6 @@
 //! | … collapse | `collapse` | neighbouring axes of a domain → one axis |
 //! | … coalesce | `coalesce` | the two outermost loops of a stage → one loop, as in the other stages of its kernel |
 //! | … strip-mining | `strip_mine` | the only loop around the lanes of a window → two loops, of which the inner one is short |
-//! | [`Nest::make_room`](crate::Nest::make_room) | `room` | buffers that grow → buffers of some capacity; before all others |
 //! | [`keep_journals()`] | `journal` | updates of carried memory → updates that can be undone |
 //!
 //! `operand`, which stores a factor or a padded input as a tensor, is shared by `contract` and `pad_windows`;

@@ -3,10 +3,12 @@
 //! 1. `in_place` removes copies of temporaries that die.
 //! 2. `halo` stores temporaries that windows reach beyond with their borders around them.
 //! 3. `array_padding` keeps the channels of temporaries from lying whole pages apart.
-//! 4. `clamp` takes the selects and the division out of values that are rounded to a grid; `guard_to_index` moves the guard of a load that may read zero into the load's index.
-//! 5. `peel` separates the interior of a domain, which needs no guards, from its borders; `trim_folds` removes the
-//!    points of folds at which a guard fails; `pad_windows` stores a padded copy of the operand of large windows, and
-//!    of all windows that are multiplied by weights.
+//! 4. `simplify` brings index arithmetic and conditions into their simplest form; `clamp` takes the selects and the division
+//!    out of values that are rounded to a grid; `guard_to_index` moves the guard of a load that may read zero into the
+//!    load's index.
+//! 5. `peel` separates the interior of a domain, which needs no guards, from its borders; where extents have symbols, `fill`
+//!    does so by a fill and a copy. `trim_folds` removes the points of folds at which a guard fails; `pad_windows` stores a
+//!    padded copy of the operand of large windows, and of all windows that are multiplied by weights.
 //! 6. `flatten` merges neighbouring dims of buffers that no data-dependent index reaches: an access is one offset.
 //! 7. `collapse` merges neighbouring axes that occur in proportion everywhere, so that a contiguous copy of any rank
 //!    is one loop. It also merges an inner axis that is too short for vectors with the axis around it, where the
