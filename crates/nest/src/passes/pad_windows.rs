@@ -16,8 +16,9 @@ use rustc_hash::FxHashSet;
 /// From where to where an axis of the domain runs; `None` if its extent has symbols: then over all its points.
 pub(super) type Part = Option<(i64, i64)>;
 
-/// Points of a border that become stages of their own: there it is known which points of a fold are left out.
-pub(super) const FEW: i64 = 3;
+/// Borders of at most this many points along their axis are peeled point by point: where the axis has one value, trimming knows
+/// at which points of a fold the guard fails.
+pub(super) const MOST_PEELED_SINGLY: i64 = 3;
 
 /// Whether an interior is less than what is around it along an axis.
 pub(super) fn is_small(axis: Axis, (low, high): (i64, i64)) -> bool {
@@ -114,7 +115,7 @@ fn guarded_points(domain: &[Axis], inside: &[Part], innermost: usize) -> usize {
             return all;
         }
         for border in [low, extent as i64 - high] {
-            if d == innermost || border > FEW {
+            if d == innermost || border > MOST_PEELED_SINGLY {
                 guarded = guarded.saturating_add(all / extent * border as usize);
             }
         }

@@ -12,7 +12,7 @@ use crate::ir::{
     visit_stage,
 };
 use crate::passes::fill::filled;
-use crate::passes::pad_windows::{FEW, Part, is_small, padded};
+use crate::passes::pad_windows::{MOST_PEELED_SINGLY, Part, is_small, padded};
 use crate::passes::simplify::simplify_stage;
 use crate::passes::trim_folds::trim_folds;
 use rustc_hash::FxHashMap;
@@ -185,8 +185,7 @@ fn split(nest: &mut Nest, stage: &Stage, inside: &[Part]) -> (Vec<Stage>, Stage)
                 around[d] = Some(points);
                 borders.push(within(nest, stage, &around));
             };
-            // At a single point, it is known which points of a fold are left out.
-            match to - from <= FEW && folds_with_guards(stage) {
+            match to - from <= MOST_PEELED_SINGLY && folds_with_guards(stage) {
                 true => (from..to).for_each(|k| of((k, k + 1))),
                 false if from < to => of((from, to)),
                 false => {}

@@ -1,6 +1,6 @@
 //! The cost of evaluating a value.
 
-use super::MOST_PLACES;
+use super::LEAST_UNROLLED;
 use crate::ir::{Binary, Kind, Scalar, Stage, visit, visit_stage};
 use vinelift_tensor::ElementType;
 
@@ -11,7 +11,7 @@ pub(super) struct Cost {
     pub(super) nodes: usize,
     /// Operations on values; index arithmetic, loads and widening are free.
     pub(super) arithmetic: usize,
-    /// Whether it folds, be it written out.
+    /// Whether it folds, or loads as much as an unrolled fold.
     pub(super) reduces: bool,
     /// Whether it sums products, for which there are kernels.
     pub(super) contracts: bool,
@@ -52,7 +52,7 @@ impl Cost {
                 _ => {}
             }
         });
-        cost.reduces |= loads >= MOST_PLACES;
+        cost.reduces |= loads >= LEAST_UNROLLED;
         cost
     }
 }

@@ -30,8 +30,9 @@ use vinelift_tensor::element_count;
 /// whoever walks an expression recursively needs too much stack.
 const MAX_NODES: usize = 600;
 
-/// Places from which it is as if an expression folded over them.
-const MOST_PLACES: usize = 8;
+/// An expression with at least this many loads is as costly as a fold, and may be one that was unrolled; so is a stage that
+/// loads a definition at as many places for each point.
+const LEAST_UNROLLED: usize = 8;
 
 /// The operations on the way to an index that are worth a stage in vectors: those of a coordinate, but not those of most indices.
 const LONG_WAY: usize = 6;
@@ -301,7 +302,7 @@ impl<'a> Fuse<'a> {
         if cost.contracts && !sites.iter().all(is_strided) {
             return Err(Reason::Scattered);
         }
-        if cost.arithmetic > 0 && sites.len() >= MOST_PLACES {
+        if cost.arithmetic > 0 && sites.len() >= LEAST_UNROLLED {
             return Err(Reason::Apart(sites.len()));
         }
         let is_read_by_rows = || {
