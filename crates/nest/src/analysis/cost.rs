@@ -21,8 +21,8 @@ struct StageWork {
 }
 
 impl Work {
-    /// The least work that is worth handing to another thread, in tenths of a nanosecond: what it costs to hand it to one
-    /// that looks for some.
+    /// The least work that is worth handing to another thread, in tenths of a nanosecond: what it costs to hand it to a thread
+    /// that is awake and polls for work.
     pub const LEAST_SHARE: usize = 40_000;
 
     /// The work of a nest.

@@ -56,8 +56,8 @@ fn split_for_threads(nest: &Nest, stages: Range<usize>) -> Vec<Range<usize>> {
     kernels
 }
 
-/// Whether threads would start for these stages. One thread fills what its cache holds as fast as several do, which would
-/// have to take the lines from each other.
+/// Whether there is enough work in these stages for several threads. A fill of what fits into the cache is not: one thread does
+/// it as fast as several, which would take the lines from each other's caches.
 fn is_long(nest: &Nest, stages: Range<usize>) -> bool {
     let fills = |stage: &Stage| {
         let bytes = nest.buf(stage.target).byte_len();
@@ -72,11 +72,12 @@ fn is_shared(nest: &Nest, stages: Range<usize>) -> bool {
     ParallelChunks::of_stages(nest, &nest.stages[stages]) != ParallelChunks::WHOLE
 }
 
-/// The least bytes of a large target: what a cache of one thread does not hold, so that it makes no difference
-/// which thread wrote it.
+/// The least bytes of a large target: more than the cache of one core holds, so that a thread reads it as fast whichever thread
+/// has written it.
 const LARGE: usize = 2 << 20;
 
-/// Whether a stage is one that threads cannot share, nor what is done to its large target before.
+/// Whether threads can share neither a stage nor, in one kernel with it, the stages that write its target before: it writes a
+/// large target at indices that may coincide.
 fn is_serial(nest: &Nest, stage: &Stage) -> bool {
     let bytes = nest.buf(stage.target).byte_len();
     may_collide(stage) && dim_apart(stage).is_none() && bytes.is_none_or(|bytes| bytes >= LARGE)

@@ -26,7 +26,7 @@ pub struct Ranges {
     /// One table per set of facts; the innermost is last. Keeps the scalar, so that its address stays its own.
     memo: Vec<FxHashMap<usize, (Scalar, Interval)>>,
     budget: usize,
-    /// Whether sums are being put in for sums, which is not done inside itself.
+    /// Whether [`Ranges::by_facts`] is running: it is not applied to the sums that it looks into.
     in_sum: bool,
 }
 

@@ -3,9 +3,10 @@
 use crate::analysis::Linear;
 use crate::ir::{Axis, AxisId, Kind, Stage, visit_accesses, visit_folds};
 
-/// The most turns of `axis` after a turn whose elements it reads, too, by the windows that its folds go through.
+/// The number of later turns of `axis` that read an element which one turn reads, as the windows that folds go through overlap;
+/// the most of all accesses.
 ///
-/// > `y[i] = Σ_{k<5} x[2·i + k]` reads elements of 2 turns after each.
+/// > `y[i] = Σ_{k<5} x[2·i + k]`: turn `i` shares elements with the 2 turns after it.
 pub(crate) fn window_overlap(stage: &Stage, axis: AxisId) -> usize {
     let mut taps: Vec<Axis> = Vec::new();
     visit_folds(stage, &mut |x| {

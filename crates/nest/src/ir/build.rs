@@ -82,7 +82,7 @@ pub fn select(condition: Scalar, yes: Scalar, no: Scalar) -> Scalar {
     Scalar::select(condition, yes, no)
 }
 
-/// `condition`, of a select, which is rarely true: code may skip what it takes then.
+/// Marks the condition of a select as rarely true: where no lane needs the value for true, code branches around it.
 pub fn rarely(condition: Scalar) -> Scalar {
     Scalar::unary(Unary::Rarely, condition)
 }

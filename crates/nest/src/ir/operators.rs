@@ -11,7 +11,7 @@ pub enum Unary {
     Abs,
     /// All bits flipped; of a boolean, its negation.
     Not,
-    /// A boolean itself, which is rarely true: what a select takes where it is, code may skip where it is not.
+    /// The operand, a boolean that is rarely true: where no lane of a select needs the value for true, code branches around it.
     Rarely,
     /// Square root of a float.
     Sqrt,
@@ -78,11 +78,11 @@ pub enum Binary {
     Max,
     /// `x` to the power `y`. Integers wrap; a negative exponent gives the truncated quotient.
     Pow,
-    /// Bitwise, or logical of booleans.
+    /// Bitwise and; of booleans, logical and.
     And,
-    /// Bitwise, or logical of booleans.
+    /// Bitwise or; of booleans, logical or.
     Or,
-    /// Bitwise, or logical of booleans.
+    /// Bitwise exclusive or; of booleans, whether they differ.
     Xor,
     /// Shift left; 0 for an amount outside `0..bits`.
     Shl,

@@ -33,7 +33,7 @@ pub enum Kind {
     Const(Const),
     /// The value of an axis, an `i64`.
     Axis(AxisId),
-    /// The value of an extent, an `i64`: of one that has symbols, or it is a constant.
+    /// The value, an `i64`, of an extent that has symbols; that of any other is a constant.
     Extent(Extent),
     /// `buffer[at]`, of the buffer's element type. Reads 0 where an index is a [`Kind::Wrap`] with
     /// [`Policy::zero`] that is out of range.
@@ -263,8 +263,8 @@ impl Scalar {
         Arc::as_ptr(&self.0) as usize
     }
 
-    /// Whether more than one place may hold it. What a single one holds is met but once in a walk that looks into
-    /// every scalar once.
+    /// Whether more than one scalar or stage may hold it. One that is not shared is met once in a walk that visits each
+    /// scalar's operands once, so that the walk need not remember it.
     pub(crate) fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
@@ -486,8 +486,8 @@ impl Drop for Node {
     }
 }
 
-/// Takes the children of `kind` apart: those that go with it are added to `into`, if they have children
-/// themselves.
+/// Takes the children out of `kind`. Those that nothing else holds are added to `into`, unless they are leaves: they are
+/// dropped there, one after the other.
 fn take_children(kind: &mut Kind, into: &mut Vec<Scalar>) {
     let mut take = |x: Scalar| {
         if !x.is_leaf() && !x.is_shared() {

@@ -14,13 +14,13 @@ use crate::passes::simplify::simplify_stage;
 use rustc_hash::FxHashMap;
 use vinelift_tensor::Extent;
 
-/// As many chunks are enough.
+/// A kernel that can be cut into as many chunks as this is left as it is.
 const ENOUGH: usize = 64;
 
-/// So many chunks are enough for what goes over pictures with windows.
+/// The same of kernels in which windows go over pictures.
 const ENOUGH_OF_WINDOWS: usize = 4;
 
-/// The points of a row from which on an index that is computed for each of them costs nothing.
+/// The least points of a row beside which the quotient and the remainder that its index is computed by cost next to nothing.
 const LONG_ROW: usize = 32;
 
 /// Coalesces outer loops of the kernels of a nest.

@@ -33,8 +33,8 @@ pub enum Points {
     },
 }
 
-/// The least number of consecutive points of the axes summed over that share a zero point or scale: with fewer there are as
-/// many of these as make up for what short codes save.
+/// The least number of consecutive points of the axes summed over that share a zero point or scale. With fewer, there are so
+/// many zero points and scales that reading them takes as long as short codes save.
 pub(super) const LEAST_GROUP: usize = 16;
 
 /// A factor before its axes are in order.
@@ -85,8 +85,8 @@ impl<'a> CodedLoad<'a> {
     }
 }
 
-/// How far `x` steps with an axis, if it is an `f32` that is stored in 16 bits, as an element of a tensor whose offset is affine.
-/// Kernels make elements of those of columns on the way to where they pack these.
+/// How far `x` steps with an axis, in elements, if it is an `f32` that is stored in 16 bits, without zero point or scale, in a
+/// tensor whose offset is affine. Kernels widen such elements while they pack columns.
 pub(crate) fn narrow_step(nest: &Nest, x: &Scalar, axis: AxisId) -> Option<usize> {
     let coded = CodedLoad::of(x).filter(|coded| coded.points().next().is_none())?;
     let is_half = matches!(coded.numbers.ty(), ElementType::F16 | ElementType::BF16);

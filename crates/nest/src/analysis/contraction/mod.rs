@@ -86,7 +86,8 @@ const LEAST_ROW: usize = 3;
 /// … and the window at most this many.
 const MOST_WINDOW: usize = 49;
 
-/// The same where the row is one of channels: a kernel would pack windows that only one result is made of.
+/// The same where the row is one of channels, as of depthwise convolutions with channels last: a kernel would pack each
+/// window for a single result.
 const MOST_OF_CHANNELS: usize = 1024;
 
 impl Contraction {

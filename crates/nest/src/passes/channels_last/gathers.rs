@@ -195,8 +195,8 @@ fn bounded_axes(stage: &Stage) -> Vec<AxisId> {
     axes
 }
 
-/// Unrolls all folds but those between bounds, which have few [points](points_of_folds): what is gathered at each of their points has a guard and an index of its own, which do not change along
-/// the channels.
+/// Unrolls all folds but those between bounds; [`points_of_folds`] has found that they have few points. What is gathered at each
+/// point then has a guard and an index of its own, which do not change along the channels.
 fn unroll_folds(stage: &mut Stage) {
     rewrite_those(stage, Scalar::folds, &mut |x| {
         let Kind::Reduce {
@@ -326,8 +326,8 @@ fn inside(at: &[Scalar], shape: &[Extent]) -> Vec<Scalar> {
     dims.collect()
 }
 
-/// The product of the points of all folds of a stage but those between bounds, 1 without one; `None` if there are too many to unroll, or folds that cannot
-/// be. Guards in folds that stay are conditions of branches, by which parts of a fold are left out.
+/// The product of the points of all folds of a stage but those between bounds, 1 without one; `None` if that is too many to
+/// unroll, or if one is a sum of products or has an extent with symbols.
 fn points_of_folds(stage: &Stage) -> Option<usize> {
     let mut points = Some(1usize);
     visit_folds(stage, &mut |x| {

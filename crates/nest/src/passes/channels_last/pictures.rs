@@ -10,26 +10,28 @@ use crate::passes::rearrangeable::rearrangeable;
 use petgraph::unionfind::UnionFind;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// It pays to have channels last of which a contraction sums over at least as many: half of a line of the cache.
+/// The least channels that a contraction sums over for channels last to pay: half of a line of the cache.
 const LEAST_CHANNELS: usize = 8;
 
-/// It pays if the contraction has at least as many results for a pixel: tiles have rows of pixels and vectors of these. With
-/// less than two vectors, columns of pixels fill more lanes.
+/// The least results of a contraction for a pixel for channels last to pay. Tiles then have rows of pixels and vectors of results;
+/// with less than two vectors of these, tiles with vectors of pixels fill more lanes.
 const LEAST_RESULTS: usize = 16;
 
 /// The weight of a product of a contraction that gets slower, against 1 for one that gets faster: with few results
 /// contractions get several times slower, with more of them a seventh faster.
 const LOSS: i64 = 4;
 
-/// So many products of bytes gain as much as one of floats.
+/// The number of products of bytes that gain as much as one product of floats.
 const OF_BYTES: i64 = 16;
 
-/// The products of a contraction that gain as much time as it takes to transpose an element.
+/// The number of products of a contraction that gain as much time as it takes to transpose an element.
 const TRANSPOSED: i64 = 160;
 
-/// Of vectors whose lanes are all results, a product takes a share of 1/`GAINED` less time, and where lanes are empty so much
-/// more. This many products of the former gain as much as a result does that other kernels use while it is in the cache.
+/// With channels last, a product takes 1/`GAINED` of its time less where all lanes of vectors are results. Where lanes are empty,
+/// its time grows as the filled part shrinks.
 const GAINED: f64 = 20.0;
+
+/// The number of products, with all lanes filled, that gain as much as one result that the next kernel finds in the cache.
 const OF_RESULT: f64 = 240.0;
 
 pub(super) struct Pictures<'a> {
@@ -103,7 +105,7 @@ impl<'a> Pictures<'a> {
         pictures
     }
 
-    /// The dims of the channels of those that gain by having them last.
+    /// For each temporary that gains by having its channels last: their dim.
     pub(super) fn that_pay(mut self) -> FxHashMap<BufferId, usize> {
         let accesses = self.accesses.iter().flatten();
         let is_unclear = |access: &&Access| {

@@ -19,14 +19,14 @@ use vinelift_tensor::ElementType::F32;
 /// How many definitions lie between a sum and the constant that it takes, at most.
 const MOST_DEPTH: usize = 10;
 
-/// Constants of fewer elements than this may be known as `f32`, and are not worth it. More of them are to reach a nest as they
-/// are stored, whatever a compiler computes before.
+/// Constants of fewer elements are not worth it. Whoever lowers a model must leave larger ones as codes, and may decode smaller
+/// ones to `f32`.
 pub const LEAST_CODED: usize = 1 << 14;
 
-/// Constants of fewer columns than this are not worth it.
+/// The least columns of a constant that is worth it.
 const LEAST_COLUMNS: usize = 16;
 
-/// Zero points and scales that fewer elements share have no kernel.
+/// The least elements that share a zero point and a scale: for fewer there is no kernel.
 const LEAST_SHARED: usize = 16;
 
 /// Groups are divisible by this number of elements, which a kernel takes at once.

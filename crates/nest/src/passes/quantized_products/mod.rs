@@ -46,10 +46,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_tensor::ElementType::{self, I8, I32, U8};
 use vinelift_tensor::Extent;
 
-/// Fewer products than this stay as they are.
+/// The least number of products, over all results, that is worth it.
 const LEAST_PRODUCTS: usize = 1 << 14;
 
-/// Fewer results than this from one element of an operand, too.
+/// The least number of results, from one element of each operand, that is worth it.
 const LEAST_WIDTH: usize = 4;
 
 /// How many definitions lie between a sum and what it takes, at most.
