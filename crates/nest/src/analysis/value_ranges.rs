@@ -25,13 +25,14 @@ pub enum ValueRange {
     Integer(Interval),
     /// Exactly the integer that a formula over symbols gives.
     Formula(Formula),
-    /// A number from the first to the second.
+    /// A float from the first to the second, both included.
     Float(f64, f64),
     /// Exactly the quotient of two integers that a type of floats holds, rounded to it.
     Ratio(Formula, Formula, ElementType),
-    /// A number that is computed from two integers: which one, is not known before their symbols are pinned.
-    Behind(Formula, Formula),
-    /// Nothing.
+    /// A number that is computed from the integers that two formulas give, in a way that is not kept: once their symbols are
+    /// pinned, it is evaluated again, from numbers.
+    Computed(Formula, Formula),
+    /// Nothing is known of it.
     Unknown,
 }
 
@@ -86,7 +87,7 @@ impl ValueRange {
     pub fn formula(self) -> Option<Formula> {
         match self {
             ValueRange::Formula(formula) => Some(formula),
-            ValueRange::Ratio(..) | ValueRange::Behind(..) => None,
+            ValueRange::Ratio(..) | ValueRange::Computed(..) => None,
             _ => self.exact().map(Formula::number),
         }
     }
@@ -103,8 +104,8 @@ impl ValueRange {
                 symbols::pin(&formula).map_or(ValueRange::Unknown, ValueRange::exactly)
             }
             ValueRange::Ratio(a, b, ty) => ratios::pinned(&a, &b, ty),
-            ValueRange::Behind(a, b) => {
-                // A value that is computed from numbers is known where they are.
+            ValueRange::Computed(a, b) => {
+                // It is known once the nest is evaluated with these numbers.
                 let _ = (symbols::pin(&a), symbols::pin(&b));
                 ValueRange::Unknown
             }
@@ -113,8 +114,8 @@ impl ValueRange {
     }
 
     fn has_formulas(&self) -> bool {
-        use ValueRange::{Behind, Formula, Ratio};
-        matches!(self, Formula(_) | Ratio(..) | Behind(..))
+        use ValueRange::{Computed, Formula, Ratio};
+        matches!(self, Formula(_) | Ratio(..) | Computed(..))
     }
 
     fn exact(self) -> Option<i64> {

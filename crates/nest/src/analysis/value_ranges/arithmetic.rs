@@ -13,7 +13,7 @@ pub(super) fn unary(op: Unary, x: ValueRange) -> ValueRange {
         {
             x
         }
-        (_, ValueRange::Ratio(a, b, _) | ValueRange::Behind(a, b)) => ValueRange::Behind(a, b),
+        (_, ValueRange::Ratio(a, b, _) | ValueRange::Computed(a, b)) => ValueRange::Computed(a, b),
         (_, ValueRange::Formula(_)) => unary(op, x.pinned()),
         (Unary::Neg, ValueRange::Integer(_)) => binary(Binary::Sub, ValueRange::exactly(0), x),
         (Unary::Not, ValueRange::Integer(i)) if i.low >= 0 && i.high <= 1 => {
@@ -176,7 +176,7 @@ pub(super) fn cast(x: ValueRange, ty: ElementType) -> ValueRange {
             ratios::of(&formula, ty).unwrap_or_else(|| cast(x.pinned(), ty))
         }
         ValueRange::Ratio(a, b, _) if b.as_number() == Some(1) => cast(ValueRange::Formula(a), ty),
-        ValueRange::Ratio(a, b, _) | ValueRange::Behind(a, b) => ValueRange::Behind(a, b),
+        ValueRange::Ratio(a, b, _) | ValueRange::Computed(a, b) => ValueRange::Computed(a, b),
         ValueRange::Integer(i) if is_float => {
             ValueRange::Float(to_float(i.low), to_float(i.high)).of_type(ty)
         }

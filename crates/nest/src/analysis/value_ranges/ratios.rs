@@ -35,7 +35,7 @@ pub(super) fn pinned(a: &Formula, b: &Formula, ty: ElementType) -> ValueRange {
 
 /// `a op b` of floats, of which at least one is made of formulas; `None` if it is made of too many.
 pub(super) fn binary(op: Binary, a: ValueRange, b: ValueRange) -> Option<ValueRange> {
-    exact(op, a, b).or_else(|| behind(a, b))
+    exact(op, a, b).or_else(|| computed(a, b))
 }
 
 /// `a op b`, if it is a ratio.
@@ -57,12 +57,12 @@ fn exact(op: Binary, a: ValueRange, b: ValueRange) -> Option<ValueRange> {
     }
 }
 
-/// The number that is computed from both.
-fn behind(a: ValueRange, b: ValueRange) -> Option<ValueRange> {
+/// What is computed from both, as [`ValueRange::Computed`]; `None` if more than two formulas are behind it.
+fn computed(a: ValueRange, b: ValueRange) -> Option<ValueRange> {
     let mut all: Vec<Formula> = Vec::new();
     for x in [a, b] {
         let formulas = match x {
-            ValueRange::Ratio(a, b, _) | ValueRange::Behind(a, b) => [a, b],
+            ValueRange::Ratio(a, b, _) | ValueRange::Computed(a, b) => [a, b],
             ValueRange::Float(..) => continue,
             _ => return None,
         };
@@ -73,8 +73,8 @@ fn behind(a: ValueRange, b: ValueRange) -> Option<ValueRange> {
         }
     }
     match all[..] {
-        [only] => Some(ValueRange::Behind(only, Formula::number(0))),
-        [first, second] => Some(ValueRange::Behind(first, second)),
+        [only] => Some(ValueRange::Computed(only, Formula::number(0))),
+        [first, second] => Some(ValueRange::Computed(first, second)),
         _ => None,
     }
 }

@@ -68,7 +68,7 @@ fn sizes_go_through_floats() {
         let third = binary(Binary::Div, float(from), ValueRange::Float(3.0, 3.0));
         assert_eq!(scale, ValueRange::Ratio(to, from, F32));
         let more = binary(Binary::Add, scale, ValueRange::Float(1e-5, 1e-5));
-        assert_eq!(more, ValueRange::Behind(to, from));
+        assert_eq!(more, ValueRange::Computed(to, from));
         assert_eq!([scale.formula(), more.formula()], [None; 2]);
         let x = f64::from(32.0f32 / 3.0);
         assert_eq!(third.pinned(), ValueRange::Float(x, x));
