@@ -1,0 +1,225 @@
+use super::*;
+use crate::analysis::verify;
+use crate::build::*;
+use crate::ir::{Binary, Role};
+use crate::{BufferBytes, interpret};
+use vinelift_tensor::ElementType::F32;
+
+/// `t: [4, 6, 8]`, which is `x`, doubled, if that is an input.
+fn picture(role: Role) -> (Nest, BufferId) {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[4, 6, 8], Role::Input);
+    nest.buffer("w", F32, &[5, 5, 8], Role::Input);
+    if role == Role::Input {
+        return (nest, x);
+    }
+    let t = nest.buffer("t", F32, &[4, 6, 8], role);
+    nest.define(vec![], t, |n, at| {
+        n.load(x, at.to_vec()) + n.load(x, at.to_vec())
+    });
+    (nest, t)
+}
+
+/// `y[i, j, c] = Σ_{k, l} t[i + k - size/2, j + l - size/2, c] · w[k, l, c]`, zero outside of `t`; or along the last
+/// two dims.
+fn window(nest: &mut Nest, t: BufferId, size: usize, last: bool) {
+    let y = nest.buffer("y", F32, &[4, 6, 8], Role::Output);
+    let layer = nest.layer("window", "GroupConvolution, opset1");
+    let extents = nest.buf(t).example();
+    nest.define(vec![layer], y, |n, at| {
+        let axes = n.axes(&[size, size]);
+        let mut place = at.to_vec();
+        let mut guard = Vec::new();
+        for (dim, axis) in axes.iter().enumerate() {
+            let dim = dim + usize::from(last);
+            place[dim] = &at[dim] + Scalar::axis(axis.id) - (size / 2) as i64;
+            guard.push(inside(&place[dim], 0, extents[dim] as i64));
+        }
+        let guard = guard.into_iter().reduce(|a, b| a & b).unwrap();
+        let x = select(guard, n.load(t, place), zero(F32));
+        let tap = |d: usize| Scalar::axis(axes[d].id);
+        let w = n.load(BufferId(1), vec![tap(0), tap(1), at[2].clone()]);
+        let term = Scalar::binary(Binary::Term, x, w);
+        Scalar::reduce(Binary::Add, axes.clone(), zero(F32), term)
+    });
+}
+
+/// The stages with halos, which must compute the same as without.
+fn with_halos(mut nest: Nest) -> Vec<String> {
+    let expected = run(&nest);
+    store_halos(&mut nest);
+    verify(&nest).unwrap();
+    assert!(run(&nest) == expected, "{:#?}", nest.stage_texts());
+    nest.stage_texts()
+}
+
+/// The bytes of all outputs, memory being full of something else before.
+fn run(nest: &Nest) -> Vec<Vec<u8>> {
+    let value = |k: usize| ((k * 7919) % 23) as f32 - 11.0;
+    let mut memory: Vec<Vec<u8>> = (nest.buffers.iter())
+        .map(|b| b.example().iter().product::<usize>())
+        .map(|n| (0..n).flat_map(|k| value(k).to_le_bytes()).collect())
+        .collect();
+    let mut buffers: Vec<BufferBytes<'_>> = (memory.iter_mut().zip(&nest.buffers))
+        .map(|(bytes, buffer)| match buffer.role {
+            Role::Input => BufferBytes::Read(bytes),
+            _ => BufferBytes::Write(bytes),
+        })
+        .collect();
+    interpret(nest, &mut buffers).unwrap();
+    drop(buffers);
+    let outputs = memory.into_iter().zip(&nest.buffers);
+    outputs
+        .filter_map(|(bytes, b)| (b.role == Role::Output).then_some(bytes))
+        .collect()
+}
+
+#[test]
+fn a_window_reads_what_is_stored_with_its_border() {
+    let (mut nest, t) = picture(Role::Temporary);
+    window(&mut nest, t, 3, false);
+    assert_eq!(
+        with_halos(nest),
+        [
+            "for i<1, j<8, k<8: t[i, j, k] = 0.0",
+            "for i<1, j<8, k<8: t[(i + 5), j, k] = 0.0",
+            "for i<4, j<1, k<8: t[(i + 1), j, k] = 0.0",
+            "for i<4, j<1, k<8: t[(i + 1), (j + 7), k] = 0.0",
+            "for i<4, j<6, k<8: t[(i + 1), (j + 1), k] = (x[i, j, k] + x[i, j, k])",
+            "for i<4, j<6, k<8: y[i, j, k] = \
+             add[l<3, m<3; 0.0](term(t[(i + l), (j + m), k], w[l, m, k]))",
+        ]
+    );
+}
+
+#[test]
+fn the_widest_border_serves_all_windows() {
+    let (mut nest, t) = picture(Role::Temporary);
+    for size in [3, 5, 3] {
+        window(&mut nest, t, size, false);
+    }
+    let stages = with_halos(nest);
+    assert_eq!(stages.len(), 4 + 1 + 3, "{stages:#?}");
+    assert!(
+        stages[5].contains("term(t[((i + l) + 1), ((j + m) + 1), k]"),
+        "{stages:#?}"
+    );
+    assert!(
+        stages[6].contains("term(t[(i + l), (j + m), k]"),
+        "{stages:#?}"
+    );
+}
+
+/// `y[i, j, c] = Σ_f Σ_{k, l} t[i + k - size_f/2, j + l - size_f/2, c] · w[k, l, c]`
+#[test]
+fn all_windows_of_a_stage_read_the_border() {
+    let (mut nest, t) = picture(Role::Temporary);
+    let y = nest.buffer("y", F32, &[4, 6, 8], Role::Output);
+    nest.define(vec![], y, |n, at| {
+        let sums = [3, 1, 5].map(|size: usize| {
+            let axes = n.axes(&[size, size]);
+            let tap = |d: usize| Scalar::axis(axes[d].id);
+            let place = |d: usize| &at[d] + tap(d) - (size / 2) as i64;
+            let guard = inside(&place(0), 0, 4) & inside(&place(1), 0, 6);
+            let load = n.load(t, vec![place(0), place(1), at[2].clone()]);
+            let x = match size {
+                1 => load,
+                _ => select(guard, load, zero(F32)),
+            };
+            let w = n.load(BufferId(1), vec![tap(0), tap(1), at[2].clone()]);
+            let term = Scalar::binary(Binary::Term, x, w);
+            Scalar::reduce(Binary::Add, axes.clone(), zero(F32), term)
+        });
+        let [a, b, c] = sums;
+        a + b + c
+    });
+    let stages = with_halos(nest);
+    assert_eq!(stages.len(), 4 + 1 + 1, "{stages:#?}");
+    let window = stages.last().unwrap();
+    let is_read = |place: &str| window.contains(&format!("term(t[{place}, "));
+    assert!(
+        is_read("((i + l) + 1), ((j + m) + 1)") && !window.contains("select"),
+        "{window}"
+    );
+}
+
+#[test]
+fn rows_that_need_borders_and_inputs_are_copied() {
+    let (mut nest, t) = picture(Role::Temporary);
+    window(&mut nest, t, 3, true);
+    let stages = with_halos(nest);
+    assert!(
+        stages[0].starts_with("for i<4, j<6, k<8: t[i, j, k]"),
+        "{stages:#?}"
+    );
+    let (mut nest, x) = picture(Role::Input);
+    window(&mut nest, x, 3, false);
+    let stages = with_halos(nest);
+    assert!(
+        stages[0].starts_with("for i<6, j<8, k<8: y.padded[i, j, k] = select"),
+        "{stages:#?}"
+    );
+}
+
+#[test]
+fn a_copy_of_a_copy_stays() {
+    let (mut nest, t) = picture(Role::Temporary);
+    let wide = nest.buffer("wide", F32, &[6, 6, 8], Role::Temporary);
+    nest.define(vec![], wide, |n, at| {
+        let row = at[0].clone() - 1;
+        let guard = inside(&row, 0, 4);
+        let place = vec![row, at[1].clone(), at[2].clone()];
+        select(guard, n.load(t, place), zero(F32))
+    });
+    window(&mut nest, wide, 3, false);
+    let part = nest.buffer("part", F32, &[6, 6, 8], Role::Output);
+    nest.define(vec![], part, |n, at| n.load(wide, at.to_vec()));
+    let stages = with_halos(nest);
+    let copy = "for i<6, j<8, k<8: y.padded[i, j, k] = select";
+    assert!(
+        stages.iter().any(|stage| stage.starts_with(copy)),
+        "{stages:#?}"
+    );
+}
+
+/// A picture of one pixel, with a border along either dim for a window of its own.
+#[test]
+fn copies_without_a_dim_have_it_where_others_have_a_border() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[1, 1, 8], Role::Input);
+    let t = nest.buffer("t", F32, &[1, 1, 8], Role::Temporary);
+    nest.define(vec![], t, |n, at| {
+        n.load(x, at.to_vec()) + n.load(x, at.to_vec())
+    });
+    for dim in 0..2 {
+        let wide = nest.buffer("wide", F32, &[3, 8], Role::Temporary);
+        nest.define(vec![], wide, |n, at| {
+            let mut place = vec![index(0), index(0), at[1].clone()];
+            place[dim] = at[0].clone() - 1;
+            let guard = inside(&place[dim], 0, 1);
+            select(guard, n.load(t, place), zero(F32))
+        });
+        let y = nest.buffer("y", F32, &[3, 8], Role::Output);
+        nest.define(vec![], y, |n, at| n.load(wide, at.to_vec()));
+    }
+    let stages = with_halos(nest);
+    assert_eq!(
+        stages[5..],
+        [
+            "for i<3, j<8: y[i, j] = t[i, 1, j]",
+            "for i<3, j<8: y.5[i, j] = t[1, i, j]",
+        ]
+    );
+}
+
+#[test]
+fn a_copy_of_what_is_written_again_stays() {
+    let (mut nest, t) = picture(Role::Temporary);
+    window(&mut nest, t, 3, false);
+    nest.define(vec![], t, |_, _| number(1.0, F32));
+    window(&mut nest, t, 3, false);
+    let stages = with_halos(nest);
+    let copy = "for i<6, j<8, k<8: y.padded[i, j, k] = select";
+    assert!(stages[5].starts_with(copy), "{stages:#?}");
+    assert_eq!(stages.len(), 4 + 5, "{stages:#?}");
+}
