@@ -1,6 +1,7 @@
 use super::*;
 use crate::build::*;
 use crate::interpret::BufferBytes;
+use crate::ir::Role;
 use crate::{fuse, interpret, schedule};
 use vinelift_tensor::ElementType::F32;
 use vinelift_tensor::Extent;

@@ -1,4 +1,4 @@
-//! Which folds run along memory.
+//! Which folds run along contiguous memory.
 
 use crate::analysis::{GroupedOffset, Ranges, grouped_offset};
 use crate::build;
