@@ -9,7 +9,7 @@ use crate::analysis::work::usual_points;
 use cranelift_codegen::ir::Value;
 use vinelift_nest::{Axis, Kind, Scalar, Stage};
 
-/// ScanRows done side by side.
+/// The most rows that are done side by side.
 const ROWS: usize = 8;
 /// Values of more scalars are not unrolled by rows.
 const MOST_SCALARS: usize = 64;

@@ -67,7 +67,7 @@ pub(super) enum Task<'n> {
     Finish(&'n Scalar),
     /// Emits a select whose condition has been computed.
     Choose(Select<'n>),
-    /// Bounds from one side of a select to the other.
+    /// Ends the side `yes` of a select, whose value has been computed, and begins the side `no`.
     Otherwise {
         select: Select<'n>,
         no: Block,

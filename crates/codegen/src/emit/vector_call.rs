@@ -199,7 +199,7 @@ impl<'n> Emitter<'n, '_> {
         let steps = match pace.points {
             1 => from,
             points => {
-                // ParallelChunks begin at a multiple of the points.
+                // Chunks begin at a multiple of `points`.
                 let points = self.index(points);
                 self.builder.ins().udiv(from, points)
             }

@@ -28,8 +28,8 @@ pub struct ParallelChunks {
     pub dim: Option<usize>,
 }
 
-/// The least points of a chunk: of a loop that has no loop inside, or of the longest rows beside it and of what folds go
-/// through.
+/// The least points of a chunk of a loop that has no loop inside; divided by the points of a turn of the longest other loop in
+/// the kernel, folds included, beside which it takes little time.
 const LEAST_POINTS: usize = 256;
 
 /// The least turns of a chunk of a loop that has no loop inside: a few vectors.
@@ -58,7 +58,7 @@ impl ParallelChunks {
         if let [stage] = stages
             && stage.group.is_some()
         {
-            // One after the other, as its turns come.
+            // Its turns alternate with those of other stages, so they are not divided.
             return ParallelChunks {
                 extent: stage.domain.first().map_or(Extent::ONE, |axis| axis.extent),
                 ..ParallelChunks::WHOLE
@@ -124,7 +124,8 @@ pub(crate) fn dim_apart(stage: &Stage) -> Option<usize> {
     })
 }
 
-/// ParallelChunks along a dim of the only target of a nest, for indices that differ along it.
+/// The chunks along a dim of the target that all stages write, where data-dependent indices keep the outermost loop from
+/// being cut: points that differ in that dim write different elements.
 fn cut_inside(nest: &Nest, stages: &[Stage]) -> Option<ParallelChunks> {
     let first = stages.first()?;
     let dim = stages.iter().find(|stage| may_collide(stage));
@@ -163,7 +164,7 @@ fn cut(nest: &Nest, stages: &[Stage]) -> Option<ParallelChunks> {
     let extents = outer.iter().map(|axis| axis.extent);
     let extent = extents.min_by_key(|extent| extent.example())?;
     let mut grain = 1;
-    // Where others go through rows, loops without a loop inside are the least of the work.
+    // Where other stages have loops inside, a loop without one is a small part of the work.
     let row = running.iter().map(|s| inner_points(s)).max();
     let least = LEAST_POINTS.div_ceil(row.unwrap_or(1)).max(LEAST_ROWS);
     for (stage, axis) in running.iter().zip(&outer) {
@@ -178,7 +179,7 @@ fn cut(nest: &Nest, stages: &[Stage]) -> Option<ParallelChunks> {
             grain = grain.max(least.div_ceil(turns));
         }
     }
-    // How long a loop is whose extent has symbols, a run says.
+    // False of an extent that has symbols: only a run knows how long the loop is.
     let is_short = extent < 2 * grain;
     if is_short || running.iter().filter(|s| s.may_fault()).count() > 1 {
         return None;

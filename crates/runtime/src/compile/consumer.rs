@@ -1,8 +1,8 @@
 //! Producer–consumer fusion at run time: the kernel after a contraction uses the results of each of its tasks while
 //! they are in the cache.
 //!
-//! ParallelChunks of the consumer run while other tasks of the contraction still read operands, so all that the two kernels may
-//! have in common is the results ([`Effects::may_overlap`]), and a part uses only those of its own task ([`Footprint`]).
+//! Chunks of the consumer run while other tasks of the contraction still read operands, so all that the two kernels may
+//! have in common is the results ([`Effects::may_overlap`]), and a chunk uses only those of its own task ([`Footprint`]).
 
 use crate::compile::contraction::PackedContraction;
 use std::ops::Range;

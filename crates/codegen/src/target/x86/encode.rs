@@ -52,7 +52,7 @@ impl RmOperand {
 pub(super) struct Modifiers {
     /// The mask register that governs, 0 for none.
     pub(super) mask: u8,
-    /// RegisterGroup without the mask become zero.
+    /// Whether the lanes that the mask leaves out become zero; otherwise they keep what the register held.
     pub(super) zeroing: bool,
     pub(super) immediate: Option<u8>,
 }

@@ -147,7 +147,7 @@ pub(super) struct MachineInstruction {
     pub(super) bytes: u8,
     pub(super) to: Option<Id>,
     pub(super) from: [Option<Operand>; 3],
-    /// RegisterGroup that it does; with AVX-512 a mask register.
+    /// The mask of the lanes that it does, all if there is none; with AVX-512 it is in a mask register.
     pub(super) mask: Option<Id>,
     /// Whether other lanes become zero.
     pub(super) zeroing: bool,
