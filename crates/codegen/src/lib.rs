@@ -1,8 +1,8 @@
-//! Machine code for loop nests, through Cranelift.
+//! Machine code for loop nests: by Cranelift, and for vectors wider than Cranelift's by an assembler of our own.
 //!
 //! One nest becomes one native function: shapes, strides and extents are immediates or, if they have symbols, numbers
-//! that the caller gives ([`Code::extents`]); buffers come as pointers. [`Compiler::compile`] turns many nests into one [`Code`], in parallel;
-//! [`Code::run`] calls one of them.
+//! that the caller gives ([`Code::extents`]); buffers come as pointers. [`Compiler::compile`] turns many nests into one
+//! [`Code`], in parallel; [`Code::run`] calls one of them.
 //!
 //! ```
 //! use vinelift_codegen::{Compiler, Options, Pointer};
@@ -22,8 +22,8 @@
 //! # Ok::<(), vinelift_codegen::CodegenError>(())
 //! ```
 //!
-//! Stages that touch nearly every element run by vectors: of 128 bits through Cranelift, and as wide as
-//! the machine has them in vector loops, which are assembled here ([`Vectors`] limits that).
+//! The innermost loops of most stages are vectorised: with 128 bits through Cranelift, and with the widest vectors that the
+//! machine has in functions that are assembled here ([`Vectors`] limits their width).
 //!
 //! | module | holds |
 //! |---|---|
@@ -36,18 +36,18 @@
 //! | `dump` | the text of every step |
 //! | `listing` | the code line by line, with what each line comes from |
 //!
-//! Words: a *vector loop* does inner loops of a stage by vectors, as a function of its own or as part of the kernel; a *lane* is an element of a
-//! vector, a *part* one of the registers that hold a value of the widest type; a value is *broadcast* if it is the same
-//! in all lanes; to *collect* is to put elements side by side on the stack before a vector loop; a *panel* is a block of
+//! Words: a *vector loop* does inner loops of a stage by vectors, as a function of its own or as part of the kernel; a
+//! *lane* is an element of a vector, a *part* one of the registers that hold a value of the widest type; a value is
+//! *broadcast* if it is the same in all lanes; to *collect* is to put elements side by side on the stack before a vector loop; a *panel* is a block of
 //! columns packed into scratch memory; the *cut* axis is the one of which a call does only a part.
 //!
 //! Invariants:
 //! * this is the only crate that names Cranelift, and no operator is named in it: what a nest means
 //!   is said by `vinelift-nest` alone, whose interpreter every kernel must agree with;
-//! * a kernel never traps and calls nothing but the vector loops that belong to it and what copies and clears
-//!   memory: what can go wrong ends it with a
-//!   [`Fault`](vinelift_nest::Fault), and what a machine instruction leaves undefined (division by
-//!   zero, shifts by too much, casts out of range) is settled by instructions around it;
+//! * a kernel never traps, and calls nothing but the vector loops that belong to it and the functions in `support`: copies
+//!   and clears of memory, and fused multiply-adds where the machine has no instruction for them. What can go wrong ends it
+//!   with a [`Fault`](vinelift_nest::Fault), and what a machine instruction leaves undefined (division by zero, shifts by
+//!   too much, casts out of range) is settled by instructions around it;
 //! * a kernel reads and writes its buffers and its scratch memory, and nothing else.
 //!
 //! Why the `unsafe` (all of it in `code` and `support`) is sound: only nests that pass

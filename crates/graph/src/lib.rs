@@ -15,8 +15,9 @@
 //! * what is kept of the file (ids, names, attributes, `rt_info`, bodies) survives export, so that a
 //!   model that was exported reads as equal;
 //! * no operator is known by name here, except those that are the graph itself: `Parameter`, `Const`
-//!   and `Result`, the variables `ReadValue` and `Assign`, and those that run sub-graphs; and by two rewrites, of
-//!   decompressed constants and of caches.
+//!   and `Result`, the variables `ReadValue` and `Assign`, and those that run sub-graphs; `ShapeOf`, which reads no
+//!   contents; the conversions of IR version 10 (`legacy`); and what is recognised around compressed and quantised constants
+//!   (`specialize::decompression`, `specialize::codes`) and caches (`caches`).
 
 mod caches;
 mod control;

@@ -29,8 +29,8 @@
 //! * for any file and any tensors, a call gives the right answer or an [`Error`]; nothing is written
 //!   or read outside a buffer;
 //! * results do not depend on the [`Level`] or on the number of threads;
-//! * no operator is known by name here, and nothing is read or written but the files that the caller
-//!   names.
+//! * no operator is known by name here but those of the layers that `preprocess` adds, and nothing is read or written but
+//!   the files that the caller names.
 //!
 //! From the public types down, each of these knows only those after it: requests (`request`) and dumps (`dump`) of
 //! compiled models (`compiled`); runs of units, segment by segment (`run`); units, with the cache of their plans
