@@ -15,9 +15,9 @@ use vinelift_nest::{Axis, AxisId, BufferId, Effects, Kind, Scalar, Stage};
 const CACHED: usize = 1 << 19;
 /// Bytes that the cache takes from each row at least.
 pub(crate) const LINE: usize = 64;
-/// Data of more bytes are packed in any case: some cache may hold them only for a while.
+/// Data of more bytes is packed in any case: no cache is sure to hold it until it is used again.
 const LARGE: usize = 6 << 20;
-/// The most bytes of narrow elements that stay in the cache anyway; they are packed sooner than others.
+/// As [`CACHED`], of rows whose elements have fewer than 4 bytes, to tell whether they are worth packing.
 const NEAR: usize = 1 << 16;
 /// Columns that are packed at once: fewer would be short runs of indices and results.
 const MOST_COLUMNS: usize = 64;
@@ -57,8 +57,9 @@ pub(crate) fn place_panels(panels: &mut Vec<PackedColumns<'_>>, count: usize) {
 }
 
 impl<'n> Analysis<'n> {
-    /// The columns, which are points of the innermost axis, that should be done before the next, but not
-    /// fewer than `lanes`, which are done at once; `None` if all. `rows` is the axis around it, `lane`.
+    /// The blocks of columns, which are points of the innermost axis `lane`, that should be done for all points of `rows`, the
+    /// axis around it, one block after the other; a block has at least `lanes` columns, which are done at once. `None` if the
+    /// stage is to run in its order.
     pub(crate) fn columns(
         &self,
         stage: &'n Stage,
@@ -87,7 +88,7 @@ impl<'n> Analysis<'n> {
         let points = lane.extent.number()?;
         let count = even(points, count, lanes).max(lanes);
         let fewer = count < points / 2 && rows.extent >= 8;
-        // In another order, and all points once more if an index is wrong.
+        // Blocks change the order of points, and all points run again if an index is wrong.
         let ordered = stage.group.is_none() && Effects::of_stage(stage).may_repeat();
         let may = fewer && ordered && self.is_injective(stage);
         may.then_some(Columns { count, panels })

@@ -4,7 +4,7 @@ use super::state::Analysis;
 use vinelift_nest::{Axis, AxisId, Kind, Scalar, Seen, Stage};
 use vinelift_tensor::Extent;
 
-/// The most work of an assembled function, which does not look.
+/// The most work of one call of an assembled function, in tenths of a nanosecond: it does not look whether to stop.
 const MOST_CALL: usize = 200_000_000;
 
 impl<'n> Analysis<'n> {
@@ -110,17 +110,17 @@ pub(crate) fn usual_points(extent: Extent) -> usize {
     extent.number().unwrap_or(usual)
 }
 
-/// The points of an extent as far as the time that a loop takes is concerned, in which it must look whether to stop:
-/// if it has symbols, as many as there may be in a long run.
+/// The points of an extent for estimates of how long a loop runs before it must look whether to stop: of one that has symbols,
+/// as many as there may be in a long run.
 pub(crate) fn large_points(extent: Extent) -> usize {
     const LARGE: usize = 1 << 14;
     let large = extent.example().max(LARGE);
     extent.number().unwrap_or(large)
 }
 
-/// The first of the axes with many points that lanes or bytes may run over: a turn is one point of the
-/// outermost axis.
+/// The position, among the axes of several points, of the first that vectors or copies may run over: of stages that take turns,
+/// the outermost axis has one point in each turn.
 pub(crate) fn first_inner(stage: &Stage) -> usize {
-    // Symbols are more than 1 whatever they are.
+    // Symbols are at least 2.
     usize::from(stage.group.is_some() && stage.turns() > 1)
 }

@@ -52,11 +52,11 @@ pub(crate) fn kernel(
     let analysis = analysis(nests.legal, around)?;
     let mut emitter = Emitter::new(analysis, nests, around, FunctionBuilder::new(func, shared));
     if let Err(refusal) = emitter.stages() {
-        // Half a function is left in there.
+        // It still holds a part of the function that is given up.
         *shared = FunctionBuilderContext::new();
         return Err(refusal);
     }
-    // Whoever runs the kernel cuts it there.
+    // The caller needs its number to cut the kernel into chunks.
     if emitter.analysis.parts.extent.is_symbolic() {
         emitter.numbers.of(emitter.analysis.parts.extent);
     }

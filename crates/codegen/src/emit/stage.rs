@@ -203,7 +203,8 @@ impl<'n> Emitter<'n, '_> {
         self.way_of_updates(stage, many)
     }
 
-    /// The way of a stage of which a part is not a run of points: nothing that goes through several loops.
+    /// The way of a stage in a nest that is cut along an inner dim, of which a chunk has some points of every row: no way that does
+    /// several loops at once.
     fn way_of_columns(&mut self, stage: &'n Stage, many: &[Axis]) -> Way<'n> {
         match self.analysis.kernel_loop_of(stage) {
             Some(kernel_loop) => Way::Vectors(Box::new(kernel_loop)),

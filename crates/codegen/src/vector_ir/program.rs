@@ -20,10 +20,10 @@ pub(crate) struct Instruction {
 /// How often a loop goes round, at least once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TripCount {
-    /// As often as the argument of this number says; nothing follows.
+    /// As often as the argument of this number says. Pointers stay where the last turn has moved them, so nothing may follow.
     Argument(u32),
     /// Over at most `extent` elements, `step` at a time; the argument of this number is the first of the last
-    /// turn, which overlaps the one before. Nothing follows.
+    /// turn, which overlaps the one before. Pointers stay where they are then, so nothing may follow.
     LanesUntil {
         argument: u32,
         extent: i32,
@@ -35,7 +35,7 @@ pub(crate) enum TripCount {
     Fixed(i32),
     /// Over `extent` elements, `step` at a time; the last turn overlaps the one before.
     Lanes { extent: i32, step: i32 },
-    /// As the kernel says that the program is part of.
+    /// The loop is one of the kernel that the program is part of.
     OfKernel,
 }
 

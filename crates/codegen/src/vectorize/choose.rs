@@ -11,7 +11,8 @@ use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, AxisId, FoldBounds, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType::Boolean;
 
-/// Values of at least this many scalars are chains, of which each operation waits for the one before.
+/// A value of at least this many scalars is taken to be a long dependency chain, of which each operation waits for the one
+/// before.
 const LONG: usize = 16;
 
 /// The most registers done side by side.
@@ -60,8 +61,8 @@ impl<'n> Analysis<'n> {
         Some(ready)
     }
 
-    /// The one in the widest vectors, of as many registers as it fills. `is_long`: whether its value folds, or is a
-    /// long chain.
+    /// The vector loop in the widest vectors, with as many registers side by side as it fills. `is_long` says whether its value
+    /// folds, or is a long chain.
     fn widest_loop(
         &mut self,
         stage: &'n Stage,

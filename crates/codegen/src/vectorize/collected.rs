@@ -32,13 +32,14 @@ impl Collected<'_> {
     }
 }
 
-/// Lines that a row may come from and still be in the innermost cache for the next; fewer are no vectors.
+/// The numbers of cache lines that a row may load from such that the innermost cache still has them for the next row. Rows of
+/// fewer elements fill no vectors.
 const CACHED_LINES: std::ops::RangeInclusive<usize> = 16..=64;
-/// Bytes from line to line with which these do not.
+/// Lines whose distance is a multiple of this many bytes lie in the same few sets of that cache, which then loses them.
 const COLLIDES: u64 = 1024;
 /// Points of a block: what is collected for them stays in the innermost cache.
 const MOST_POINTS: usize = 256;
-/// The same where it is not known how many there are: fewer than a block are done one by one.
+/// The same of an axis whose extent has symbols: points that do not fill a block are done one by one.
 const SYMBOLIC_POINTS: usize = 32;
 /// Rows of a block: as many words fill a line of the cache.
 const MOST_ROWS: usize = 16;
@@ -47,7 +48,7 @@ const LEAST_POINTS: usize = 16;
 const LEAST_ROWS: usize = 8;
 /// Bytes of the stack for what is collected.
 const MOST_BYTES: usize = 1 << 15;
-/// Elements further apart than this are not in the same line of the cache for long.
+/// The most bytes from an element to the next with which a cache line holds several of them.
 const NEAR: u64 = 16;
 
 impl<'n> Analysis<'n> {
@@ -69,7 +70,7 @@ impl<'n> Analysis<'n> {
             return None;
         }
         let rows = around.last().filter(|_| around.len() > first);
-        // In another order, and all points once more if an index is wrong.
+        // This changes the order of points, and all points run again if an index is wrong.
         let rows = rows.filter(|_| Effects::of_stage(stage).may_repeat());
         let rows = rows.filter(|rows| self.runs_better_along(rows.id, lane.id, stage, &loads));
         if let Some(rows) = rows {
@@ -80,7 +81,7 @@ impl<'n> Analysis<'n> {
                 return collected;
             }
         }
-        // A load alone has nothing to gain.
+        // Elements that are only moved gain nothing by being collected first.
         match stage.value.kind() {
             Kind::Load { .. } => None,
             _ => self.try_collected(stage, axes, &loads, *lane, None, &certain),
@@ -95,7 +96,6 @@ impl<'n> Analysis<'n> {
         };
         let size = u64::from(lane_bytes(stage.value.ty()));
         let step = self.steps_with(lane.id, &self.linear(*buffer, at));
-        // Steps of a multiple of as many bytes lead to the same few sets of the cache.
         let collides = |step: i64| (step.unsigned_abs() * size).is_multiple_of(COLLIDES);
         lane.extent
             .number()

@@ -16,16 +16,16 @@ use vinelift_nest::{Axis, AxisId, Effects, FoldBounds, Kind, Mode, Scalar, Stage
 use vinelift_tensor::ElementType::{self, Boolean};
 use vinelift_tensor::Extent;
 
-/// Bytes of the widest type that are done at once, the most first.
+/// The bytes, in lanes of the widest type, that a turn may do at once, the most first.
 const SIDE_BY_SIDE: [usize; 3] = [128, 64, 32];
-/// The most of them, unless each turn of a fold checks an index, which is then checked once for all lanes, or finds out whether
-/// it is the last.
+/// The most bytes of a turn, unless each point of a fold checks an index or compares with a bound that is data: then more lanes
+/// share what that costs.
 const MOST_UNCHECKED: usize = 32;
 /// Elements narrower than this take longer to put together than to store one by one.
 const LEAST_GATHERED: u8 = 4;
-/// Bytes from the first lane to the last that loads which step evenly may span.
+/// The most bytes from the first lane to the last of a load with a constant step.
 const MOST_OFFSET: u64 = 1 << 29;
-/// Loads of elements that are no neighbours are many from here on.
+/// The least loads of elements that are no neighbours for which a stage is left to scalar code, if it does little with them.
 const MANY_APART: usize = 8;
 
 impl<'n> Analysis<'n> {

@@ -33,7 +33,7 @@ impl<'n> Jam<'n> {
         most: usize,
         outside: bool,
     ) -> Option<Jam<'n>> {
-        // Rows and points are done one by one in code.
+        // Rows are unrolled, so their number must be known; where the loop over them is outside, that of the example decides.
         let extent = match outside {
             true => rows.extent.example(),
             false => rows.extent.number()?,
@@ -42,7 +42,7 @@ impl<'n> Jam<'n> {
         let divides = |count: &usize| extent.is_multiple_of(*count);
         let each = match (most / 2 + 1..=most).rev().find(divides) {
             Some(each) => each,
-            // Turns that are about as long, and what is left.
+            // None divides it: turns of about equal length, and a shorter rest.
             None => extent.div_ceil(extent.div_ceil(most)),
         };
         if each < 2 {

@@ -1,4 +1,4 @@
-//! Operations that the instruction for the operation which uses their result does, too.
+//! Instruction combining: operations that are left to the instructions which use their results.
 
 use super::super::Target;
 use crate::vector_ir::ops::{Op, is_whole_integer, lane_bytes};

@@ -18,7 +18,8 @@ use crate::vector_ir::program::{Instruction, Program, Step, Value};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::ElementType::{self, Boolean, F32, I64};
 
-/// Eight numbers, of which each begins two after the one before: the lanes of a register hold at least two.
+/// `COUNTED[k]` is `2k, 2k + 1, …, 2k + 7`, for the numbers of a register's lanes: the first is even, as registers have at least
+/// two lanes.
 static COUNTED: [[u64; 8]; 32] = {
     let mut all = [[0; 8]; 32];
     let mut k = 0;
