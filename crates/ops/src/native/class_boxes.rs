@@ -3,6 +3,7 @@
 //! there are of each image.
 
 use super::boxes::{Rect, limit};
+use super::checks::output_type;
 use super::real::{self, Real};
 use super::selection;
 use super::tensors::integers;
@@ -103,7 +104,7 @@ pub(super) use attributes;
 
 impl Limits {
     pub(super) fn check(&self) -> Result<(), OpError> {
-        selection::expect_index_type("output_type", self.index)?;
+        output_type("output_type", self.index)?;
         for (name, value) in [
             ("nms_top_k", self.nms_top_k),
             ("keep_top_k", self.keep_top_k),

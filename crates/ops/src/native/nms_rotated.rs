@@ -6,6 +6,7 @@
 //! batch, class and box come first.
 
 use super::boxes::{Threshold, best_one_by_one};
+use super::checks::output_type;
 use super::real::Real;
 use super::rotated_box::RotatedBox;
 use super::selection;
@@ -44,7 +45,7 @@ struct NmsRotated {
 
 impl Native for NmsRotated {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        selection::expect_index_type("output_type", self.output_type)?;
+        output_type("output_type", self.output_type)?;
         let dims = selection::infer(cx, 5)?;
         let per_class = selection::boxes_per_class(cx)?;
         selection::expect_number(cx, "iou_threshold")?;

@@ -16,6 +16,7 @@
 //! have is left out.
 
 use super::boxes::{Overlap, Rect, Threshold, best_one_by_one};
+use super::checks::output_type;
 use super::decay::Decay;
 use super::real::Real;
 use super::selection;
@@ -111,7 +112,7 @@ enum Encoding {
 
 fn build(attributes: &Attributes<'_>, rows: Rows) -> Result<Box<dyn Native>, OpError> {
     let given: Given = attributes.parse()?;
-    selection::expect_index_type("output_type", given.output_type)?;
+    output_type("output_type", given.output_type)?;
     Ok(Box::new(NonMaxSuppression { given, rows }))
 }
 

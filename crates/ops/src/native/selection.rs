@@ -68,15 +68,6 @@ pub(super) fn expect_number(cx: &Infer<'_>, name: &'static str) -> Result<(), Op
     Ok(())
 }
 
-/// Checks that an attribute names a type of indices.
-pub(super) fn expect_index_type(name: &str, ty: ElementType) -> Result<(), OpError> {
-    ensure!(
-        matches!(ty, ElementType::I32 | ElementType::I64),
-        "`{name}` must be i32 or i64, found {ty}"
-    );
-    Ok(())
-}
-
 /// The smaller of two extents. Of those that have symbols nothing is relied on.
 pub(super) fn least(a: Dim, b: Dim) -> Dim {
     let max = match (a.up_to().max(), b.up_to().max()) {
