@@ -17,6 +17,7 @@ use crate::error::ensure;
 use crate::layout::extent::countable;
 use crate::layout::index_map::extent_float;
 use crate::op::parse;
+use crate::reduction::lowest_finite;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::build::{index, lowest, number, select, zero};
@@ -184,7 +185,9 @@ impl ScaledDotProductAttention {
         }
         let mask = stretched(cx, cx.input("attention_mask"), at);
         Some(match mask.ty() {
-            ElementType::Boolean if cx.has_state() => select(mask, shown, lowest_finite(wide)),
+            ElementType::Boolean if cx.has_state() => {
+                select(mask, shown, number(lowest_finite(wide), wide))
+            }
             ElementType::Boolean => select(mask, shown, lowest(wide)),
             _ => mask,
         })
@@ -258,14 +261,6 @@ impl ScaledDotProductAttention {
             ))
         })?;
         countable(out)
-    }
-}
-
-/// The lowest number of a float type, -inf aside.
-fn lowest_finite(ty: ElementType) -> Scalar {
-    match ty {
-        ElementType::F64 => number(f64::MIN, ty),
-        _ => number(f32::MIN.into(), ty),
     }
 }
 
