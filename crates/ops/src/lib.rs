@@ -1,8 +1,8 @@
 //! The operators: one declaration each.
 //!
 //! An operator is a small file (or a row of a table) with a documented formula, its attributes, and
-//! the two methods of [`Op`]: `infer`, which gives output types and partial shapes, and `lower`, which
-//! appends the loop nest that computes them. Everything else is read off the nest: the reference
+//! two methods of [`Op`]: `infer`, which gives output types and partial shapes, and `lower`, which
+//! appends the loop nest that computes them; those that turn shapes into values have a third, `bounds`. Everything else is read off the nest: the reference
 //! implementation and constant folding interpret it, fusion rewrites it, native code is emitted from it.
 //!
 //! Where the size of an output or the control flow depends on data, there is no loop nest: such an
@@ -24,7 +24,7 @@
 //! # Adding an operator
 //! 1. Copy the nearest file in the folder of its kind of lowering.
 //! 2. Write the formula, the attributes, `infer` and `lower`.
-//! 3. Add its `mod` line and its row in [`all`].
+//! 3. Add its `mod` line, and its row in `FILES`, which [`all`] lists.
 //! 4. Add a sample model with inputs and expected outputs, from the specification, and run the tests.
 
 mod attrs;
