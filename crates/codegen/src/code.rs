@@ -42,8 +42,8 @@ pub(crate) struct Entry {
     pub(crate) address: *const u8,
     /// Bytes of machine code.
     pub(crate) size: usize,
-    /// Into which parts it can be cut.
-    pub(crate) parts: ParallelChunks,
+    /// Into which chunks it can be cut.
+    pub(crate) chunks: ParallelChunks,
     /// Bytes of scratch memory that a call needs.
     pub(crate) scratch: usize,
     /// The extents that a call needs the numbers of.
@@ -126,44 +126,44 @@ impl Code {
         let scratch = Pointer(scratch.as_mut_ptr());
         let never = AtomicBool::new(false);
         // SAFETY: the caller vouches for the buffers, and nothing else knows of the scratch memory.
-        match unsafe { self.run_part(kernel, buffers, numbers, whole, scratch, &never) } {
+        match unsafe { self.run_chunk(kernel, buffers, numbers, whole, scratch, &never) } {
             Err(Interrupt::Fault(fault)) => Err(fault),
             Ok(()) | Err(Interrupt::Stopped) => Ok(()),
         }
     }
 
-    /// Runs a part of a kernel; see [`ParallelChunks`]. Chunks that lie apart may run at the same time, with the
+    /// Runs a chunk of a kernel; see [`ParallelChunks`]. Chunks that lie apart may run at the same time, with the
     /// same buffers and scratch memory of their own. Some tens of milliseconds after `stop` has become true it ends, with
     /// [`Interrupt::Stopped`] if not all is done.
     ///
     /// # Safety
     ///
-    /// As for [`Code::run`]; other parts of the same kernel may write to the buffers meanwhile. `scratch` is
+    /// As for [`Code::run`]; other chunks of the same kernel may write to the buffers meanwhile. `scratch` is
     /// valid for writes of [`Code::scratch_bytes`] bytes, which hold initialised bytes, belong to no buffer and
     /// are used by nobody else meanwhile.
     ///
     /// # Panics
     ///
-    /// If there is no such kernel, it has no such part, or there are not as many numbers as it has extents.
-    pub unsafe fn run_part(
+    /// If there is no such kernel, it has no such chunk, or there are not as many numbers as it has extents.
+    pub unsafe fn run_chunk(
         &self,
         kernel: usize,
         buffers: &[Pointer],
         numbers: &[i64],
-        part: Range<usize>,
+        chunk: Range<usize>,
         scratch: Pointer,
         stop: &AtomicBool,
     ) -> Result<(), Interrupt> {
         let address = self.entries[kernel].address;
         let chunks = self.chunks(kernel, numbers);
-        assert!(chunks.allow(&part), "no part {part:?} of {chunks:?}");
+        assert!(chunks.allow(&chunk), "no chunk {chunk:?} of {chunks:?}");
         // SAFETY: the address is that of a function emitted with this very signature, in memory
         // that is executable for as long as `self` lives.
         let function: Kernel = unsafe { std::mem::transmute(address) };
         let mut fault = MaybeUninit::<RawFault>::uninit();
         // SAFETY: the field lies in the memory of `fault`.
         unsafe { (&raw mut (*fault.as_mut_ptr()).stop).write(stop) };
-        let Range { start, end } = part;
+        let Range { start, end } = chunk;
         let (numbers, fault_at) = (numbers.as_ptr(), fault.as_mut_ptr());
         // SAFETY: a verified nest reaches only into its buffers whatever its symbols are, which the caller vouches for, as
         // for the scratch memory; there is a number for each extent; the kernel writes to `fault` within its size, and
@@ -204,27 +204,20 @@ impl Code {
         &self.entries[kernel].extents
     }
 
-    /// Into which parts the kernel can be cut where its extents are these numbers.
+    /// Into which chunks the kernel can be cut where its extents are these numbers.
     ///
     /// # Panics
     ///
     /// If there is no such kernel, or there are not as many numbers as it has extents.
     pub fn chunks(&self, kernel: usize, numbers: &[i64]) -> BoundChunks {
-        let Entry { extents, parts, .. } = &self.entries[kernel];
+        let Entry {
+            extents, chunks, ..
+        } = &self.entries[kernel];
         assert_eq!(numbers.len(), extents.len(), "numbers of {extents:?}");
-        let is_shared_out = |(extent, _): &(&Extent, &i64)| **extent == parts.extent;
+        let is_shared_out = |(extent, _): &(&Extent, &i64)| **extent == chunks.extent;
         let number = extents.iter().zip(numbers).find(is_shared_out);
         let number = number.map(|(_, number)| usize::try_from(*number).unwrap_or(0));
-        parts.of_extent(number.unwrap_or(parts.extent.example()))
-    }
-
-    /// Into which parts the kernel can be cut.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such kernel.
-    pub fn parts(&self, kernel: usize) -> ParallelChunks {
-        self.entries[kernel].parts
+        chunks.of_extent(number.unwrap_or(chunks.extent.example()))
     }
 
     /// Bytes of scratch memory that each call of the kernel needs.

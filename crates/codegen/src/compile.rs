@@ -288,7 +288,8 @@ struct Compiled {
     bytes: Vec<u8>,
     align: u64,
     relocations: Vec<ModuleReloc>,
-    parts: ParallelChunks,
+    /// Into which chunks it can be cut.
+    chunks: ParallelChunks,
     scratch: usize,
     extents: Vec<Extent>,
     /// How long it took on its thread.
@@ -355,7 +356,7 @@ impl Job<'_> {
             bytes,
             align,
             relocations: self.relocations(code, &context.func)?,
-            parts: emitted.parts,
+            chunks: emitted.chunks,
             scratch: emitted.scratch,
             extents: emitted.extents,
             time: start.elapsed(),
@@ -425,7 +426,7 @@ fn link(
         .map(|(&function, c)| Entry {
             address: module.get_finalized_function(function),
             size: c.size(),
-            parts: c.parts,
+            chunks: c.chunks,
             scratch: c.scratch,
             extents: c.extents,
             time: c.time,

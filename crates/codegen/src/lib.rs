@@ -39,7 +39,7 @@
 //! Words: a *vector loop* does inner loops of a stage by vectors, as a function of its own or as part of the kernel; a
 //! *lane* is an element of a vector, a *part* one of the registers that hold a value of the widest type; a value is
 //! *broadcast* if it is the same in all lanes; to *collect* is to put elements side by side on the stack before a vector loop; a *panel* is a block of
-//! columns packed into scratch memory; the *cut* axis is the one of which a call does only a part.
+//! columns packed into scratch memory; the *cut* axis is the one of which a call does one chunk.
 //!
 //! Invariants:
 //! * this is the only crate that names Cranelift, and no operator is named in it: what a nest means

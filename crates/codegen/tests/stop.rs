@@ -88,7 +88,7 @@ fn a_kernel_ends_soon_after_it_is_told_to() {
                     });
                     let (whole, scratch) = (whole.clone(), Pointer(scratch.0));
                     // SAFETY: one pointer for each buffer, to as many bytes as it takes, and all of the scratch memory.
-                    let ended = unsafe { code.run_part(0, &pointers, &[], whole, scratch, &stop) };
+                    let ended = unsafe { code.run_chunk(0, &pointers, &[], whole, scratch, &stop) };
                     let end = Instant::now();
                     assert_eq!(ended, Err(Interrupt::Stopped), "{name}, {vectors:?}");
                     end.saturating_duration_since(teller.join().unwrap())

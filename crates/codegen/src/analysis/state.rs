@@ -12,8 +12,8 @@ pub(crate) struct Analysis<'n> {
     pub(super) strides: Vec<Vec<Coefficient>>,
     /// The values that tables of indices lie between.
     pub(super) values: Vec<Option<Interval>>,
-    /// Into which parts the nest can be cut.
-    pub(crate) parts: ParallelChunks,
+    /// Into which chunks the nest can be cut.
+    pub(crate) chunks: ParallelChunks,
     /// About the scalars of the current stage.
     pub(crate) facts: Facts,
     pub(crate) ranges: Ranges,
@@ -36,7 +36,7 @@ impl<'n> Analysis<'n> {
             nest,
             strides: nest.buffers.iter().map(strides).collect::<Option<_>>()?,
             values: nest.buffers.iter().map(Buffer::values).collect(),
-            parts: ParallelChunks::of(nest),
+            chunks: ParallelChunks::of(nest),
             facts: Facts::default(),
             ranges: Ranges::new(),
             panels: Vec::new(),

@@ -1,4 +1,4 @@
-//! How much work stages are, and the axis of which a call does a part.
+//! How much work stages are, and the axis that is cut into chunks.
 
 use super::state::Analysis;
 use vinelift_nest::{Axis, AxisId, Kind, Scalar, Seen, Stage};
@@ -8,57 +8,58 @@ use vinelift_tensor::Extent;
 const MOST_CALL: usize = 200_000_000;
 
 impl<'n> Analysis<'n> {
-    /// The axis that is cut into parts, if one is.
+    /// The axis that is cut into chunks, if one is.
     pub(crate) fn cut_axis(&self, stage: &Stage) -> Option<AxisId> {
-        let axis = self.parts.axis(stage).filter(|_| self.parts.extent > 1)?;
+        let axis = self.chunks.axis(stage).filter(|_| self.chunks.extent > 1)?;
         Some(axis.id)
     }
 
     /// The turns of the axis of `stage` that is cut, in each unit that threads share out.
     pub(crate) fn cut_turns(&self, stage: &Stage) -> usize {
-        let axis = self.parts.axis(stage);
-        axis.and_then(|axis| self.parts.turns_of(axis)).unwrap_or(1)
+        let axis = self.chunks.axis(stage);
+        axis.and_then(|axis| self.chunks.turns_of(axis))
+            .unwrap_or(1)
     }
 
-    /// Whether all parts that the nest may be cut into begin at a multiple of `points`.
+    /// Whether all chunks that the nest may be cut into begin at a multiple of `points`.
     pub(crate) fn cuts_at(&self, points: usize) -> bool {
-        // The parts of a nest with more stages may still change.
+        // The chunks of a nest with more stages may still change.
         let [stage] = self.nest.stages.as_slice() else {
             return false;
         };
         let turns = self.cut_turns(stage);
-        (self.parts.unit * turns).is_multiple_of(points)
+        (self.chunks.unit * turns).is_multiple_of(points)
     }
 
-    /// Makes sure that all parts do, if the nest has no other stages.
+    /// Makes sure that all chunks do, if the nest has no other stages.
     pub(crate) fn cut_at(&mut self, stage: &Stage, points: usize) {
-        let outer = self.parts.axis(stage);
+        let outer = self.chunks.axis(stage);
         let outer = outer.map_or(Extent::ONE, |axis| axis.extent);
-        if self.nest.stages.len() == 1 && self.parts.extent == outer {
-            self.parts.unit = self.parts.unit.next_multiple_of(points);
-            self.parts.grain = self.parts.grain.next_multiple_of(self.parts.unit);
+        if self.nest.stages.len() == 1 && self.chunks.extent == outer {
+            self.chunks.unit = self.chunks.unit.next_multiple_of(points);
+            self.chunks.grain = self.chunks.grain.next_multiple_of(self.chunks.unit);
         }
     }
 
-    /// The points of an axis that a stage's loops over it are laid out for: of the one that is cut, no more than each part
+    /// The points of an axis that a stage's loops over it are laid out for: of the one that is cut, no more than each chunk
     /// has at least.
     pub(crate) fn usual_points(&self, stage: &Stage, axis: Axis) -> usize {
-        usual_points(axis.extent).min(self.least_of_part(stage, axis.id))
+        usual_points(axis.extent).min(self.least_of_chunk(stage, axis.id))
     }
 
-    /// The points of an axis that each part has at least, unless it is the whole; any number of one that is not cut.
-    pub(crate) fn least_of_part(&self, stage: &Stage, axis: AxisId) -> usize {
+    /// The points of an axis that each chunk has at least, unless it is the whole; any number of one that is not cut.
+    pub(crate) fn least_of_chunk(&self, stage: &Stage, axis: AxisId) -> usize {
         match self.cut_axis(stage) == Some(axis) {
-            true => self.parts.grain.saturating_mul(self.cut_turns(stage)),
+            true => self.chunks.grain.saturating_mul(self.cut_turns(stage)),
             false => usize::MAX,
         }
     }
 
     /// Whether the loops over `axes` are little enough work to be one call of an assembled function. The axis that
-    /// is cut may have as few of its points in each call as a part has at least.
+    /// is cut may have as few of its points in each call as a chunk has at least.
     pub(crate) fn may_be_call(&self, stage: &Stage, axes: &[Axis]) -> bool {
         let points = axes.iter().map(|axis| match self.cut_axis(stage) {
-            Some(cut) if cut == axis.id => self.least_of_part(stage, cut),
+            Some(cut) if cut == axis.id => self.least_of_chunk(stage, cut),
             _ => large_points(axis.extent),
         });
         let each = self.work_under(stage, &stage.value);

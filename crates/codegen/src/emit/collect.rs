@@ -53,7 +53,7 @@ impl<'n> Emitter<'n, '_> {
         let leads_away = may_fault || !few.is_empty();
         let exact = leads_away.then(|| self.builder.create_block());
         if let Some((axis, count)) = rows {
-            self.part_at_least(stage, axis, count);
+            self.chunk_at_least(stage, axis, count);
         }
         if let Some(exact) = exact {
             for (axis, count) in few {

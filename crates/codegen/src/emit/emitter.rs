@@ -88,8 +88,8 @@ pub(crate) struct Emitter<'n, 'f> {
     pub(super) fault: Value,
     /// Which loops of the current stage look whether to stop.
     pub(super) looks: Looks,
-    /// Where the part to do begins and ends.
-    pub(super) part: [Value; 2],
+    /// Where the chunk to run begins and ends.
+    pub(super) chunk: [Value; 2],
     /// Where scratch memory begins, and how much of it is used.
     pub(super) scratch: Value,
     pub(super) scratch_bytes: usize,
@@ -138,7 +138,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
         builder.append_block_params_for_function_params(entry);
         builder.switch_to_block(entry);
         let parameter = |k: usize| builder.block_params(entry)[k];
-        let (pointers, fault, part) = (parameter(0), parameter(1), [parameter(2), parameter(3)]);
+        let (pointers, fault, chunk) = (parameter(0), parameter(1), [parameter(2), parameter(3)]);
         let (scratch, numbers) = (parameter(4), Numbers::new(parameter(5)));
         let nest = nests.legal;
         let (bases, flags) = buffers(&mut builder, nest, around.tables, pointers);
@@ -150,7 +150,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
             flags,
             fault,
             looks: Looks::default(),
-            part,
+            chunk,
             scratch,
             scratch_bytes: 0,
             numbers,

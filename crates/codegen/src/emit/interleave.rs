@@ -61,8 +61,8 @@ impl<'n> Emitter<'n, '_> {
             .into_iter()
             .find_map(|[planes, lane]| {
                 let count = planes.extent.number().filter(|n| *n <= MOST_PLANES)?;
-                let parts = self.analysis.parts;
-                let cut = parts.axis(stage).filter(|_| parts.extent > 1);
+                let chunks = self.analysis.chunks;
+                let cut = chunks.axis(stage).filter(|_| chunks.extent > 1);
                 let moves = [&from, &to].map(|linear| self.analysis.moves_with(lane.id, linear));
                 let fits = moves == [Some(1.into()), Some((count as i64).into())]
                     && lane.extent.number().is_some_and(|n| n >= POINTS)
@@ -101,7 +101,7 @@ impl<'n> Emitter<'n, '_> {
 
     /// Opens the loop over the points, and does some of all planes in it.
     pub(super) fn interleave(&mut self, stage: &'n Stage, of: &Interleave<'n>) -> Result {
-        self.part_at_least(stage, of.lane, POINTS);
+        self.chunk_at_least(stage, of.lane, POINTS);
         let turns = self.turns(stage, of.lane);
         self.open_loop(of.lane, turns, POINTS as i64, &[]);
         self.stay_before(of.lane, turns, POINTS);

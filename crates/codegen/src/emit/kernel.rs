@@ -32,8 +32,8 @@ pub(crate) struct Emitted {
     pub(crate) notes: Vec<String>,
     /// The vector loops that the function calls.
     pub(crate) loop_codes: Vec<LoopCode>,
-    /// Into which parts it can be cut.
-    pub(crate) parts: ParallelChunks,
+    /// Into which chunks it can be cut.
+    pub(crate) chunks: ParallelChunks,
     /// Bytes of scratch memory that a call needs.
     pub(crate) scratch: usize,
     /// The extents that a call needs the numbers of.
@@ -57,14 +57,14 @@ pub(crate) fn kernel(
         return Err(refusal);
     }
     // The caller needs its number to cut the kernel into chunks.
-    if emitter.analysis.parts.extent.is_symbolic() {
-        emitter.numbers.of(emitter.analysis.parts.extent);
+    if emitter.analysis.chunks.extent.is_symbolic() {
+        emitter.numbers.of(emitter.analysis.chunks.extent);
     }
     let emitted = Emitted {
         runs: std::mem::take(&mut emitter.runs),
         notes: std::mem::take(&mut emitter.notes),
         loop_codes: std::mem::take(&mut emitter.loop_codes),
-        parts: emitter.analysis.parts,
+        chunks: emitter.analysis.chunks,
         scratch: emitter.scratch_bytes,
         extents: emitter.numbers.into_extents(),
     };

@@ -46,7 +46,7 @@ impl<'n> Emitter<'n, '_> {
     }
 
     fn kernel_loop(&mut self, stage: &'n Stage, kernel_loop: &KernelLoop<'n>) -> Result {
-        self.part_at_least(stage, kernel_loop.axis, kernel_loop.lanes);
+        self.chunk_at_least(stage, kernel_loop.axis, kernel_loop.lanes);
         let around = self.instead_of_faults;
         if !kernel_loop.may_fault || around.is_some() {
             return self.vectors_and_rest(stage, kernel_loop);

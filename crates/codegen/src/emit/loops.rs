@@ -10,7 +10,7 @@ use cranelift_codegen::ir::{BlockArg, InstBuilder, Value, condcodes::IntCC, type
 use vinelift_nest::{Axis, FoldBounds, Stage};
 
 impl Emitter<'_, '_> {
-    /// All points of an axis or, if it is the one of a nest that is cut, those of the part that the kernel was
+    /// All points of an axis or, if it is the one of a nest that is cut, those of the chunk that the kernel was
     /// asked for.
     pub(crate) fn turns(&mut self, stage: &Stage, axis: Axis) -> Bounds {
         if let Some((_, turns)) = self.narrowed.filter(|(id, _)| *id == axis.id) {
@@ -18,14 +18,14 @@ impl Emitter<'_, '_> {
         }
         let cut = self
             .analysis
-            .parts
+            .chunks
             .axis(stage)
             .filter(|cut| cut.id == axis.id);
-        if cut.filter(|_| self.analysis.parts.extent > 1).is_none() {
+        if cut.filter(|_| self.analysis.chunks.extent > 1).is_none() {
             return self.all_turns(axis);
         }
         let each = self.analysis.cut_turns(stage) as i64;
-        let [from, to] = self.part;
+        let [from, to] = self.chunk;
         let from = self.times(from, each);
         let to = self.times(to, each);
         Bounds {
@@ -66,18 +66,18 @@ impl Emitter<'_, '_> {
             .icmp_imm_s(condition, count, points as i64)
     }
 
-    /// Makes sure that no part has less than `points` of an axis.
-    pub(super) fn part_at_least(&mut self, stage: &Stage, axis: Axis, points: usize) {
+    /// Makes sure that no chunk has less than `points` of an axis.
+    pub(super) fn chunk_at_least(&mut self, stage: &Stage, axis: Axis, points: usize) {
         if self
             .analysis
-            .parts
+            .chunks
             .axis(stage)
             .is_some_and(|cut| cut.id == axis.id)
         {
             let each = self.analysis.cut_turns(stage);
-            let parts = &mut self.analysis.parts;
-            let least = points.div_ceil(each).next_multiple_of(parts.unit);
-            parts.grain = parts.grain.max(least);
+            let chunks = &mut self.analysis.chunks;
+            let least = points.div_ceil(each).next_multiple_of(chunks.unit);
+            chunks.grain = chunks.grain.max(least);
         }
     }
 

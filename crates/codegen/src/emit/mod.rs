@@ -5,9 +5,9 @@
 //!                                                             0 = done, 1 = fault, 2 = told to stop
 //! ```
 //!
-//! `begin..end` is the part to do, of a nest that can be cut ([`ParallelChunks`](vinelift_nest::ParallelChunks)); otherwise it is ignored. `scratch` is
-//! memory for what the call keeps meanwhile, of [`Emitted::scratch`](kernel::Emitted) bytes. `numbers` are what the extents that have
-//! symbols are in this call ([`numbers`]).
+//! `begin..end` is the chunk to run, of a nest that can be cut ([`ParallelChunks`](vinelift_nest::ParallelChunks)); otherwise it is
+//! ignored. `scratch` is memory for what the call keeps meanwhile, of [`Emitted::scratch`](kernel::Emitted) bytes. `numbers` are
+//! what the extents that have symbols are in this call ([`numbers`]).
 //!
 //! A stage becomes one loop for each axis with more than one point, tested at the top. Before a
 //! loop is opened, what reads memory or can fault and does not depend on its axis is computed

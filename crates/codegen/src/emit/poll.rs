@@ -1,7 +1,7 @@
 //! Long loops look now and then whether they are to stop.
 //!
 //! Of the loops around a point, one looks: the outermost whose turns are short enough, and only if all of them
-//! together are not. What is cut into parts is called in pieces by whoever runs it, so the loop that is cut does not
+//! together are not. What is cut into chunks is called in pieces by whoever runs it, so the loop that is cut does not
 //! look.
 
 use super::abi::{RawFault, STOPPED};

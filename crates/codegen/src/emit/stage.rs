@@ -140,7 +140,7 @@ impl<'n> Emitter<'n, '_> {
     /// instructions for them.
     fn with_halves(&mut self, number: usize, stage: &Stage, many: &[Axis]) -> Option<&'n Stage> {
         let halves = self.halves?.stages.get(number).filter(|s| *s != stage)?;
-        if self.analysis.parts.dim.is_some() {
+        if self.analysis.chunks.dim.is_some() {
             // No vector loop goes through several loops.
             return None;
         }
@@ -170,7 +170,7 @@ impl<'n> Emitter<'n, '_> {
         if first >= many.len() {
             return Way::Points;
         }
-        if self.analysis.parts.dim.is_some() {
+        if self.analysis.chunks.dim.is_some() {
             return self.way_of_columns(stage, many);
         }
         let copy = self.copy_of(stage, many);

@@ -116,7 +116,7 @@ pub(super) struct Reduce<'n> {
 pub(super) struct Looks {
     /// For each axis, that of one point of it; nothing if no loop is to look.
     pub(super) points: FxHashMap<AxisId, usize>,
-    /// The axis that is cut into parts.
+    /// The axis that is cut into chunks.
     pub(super) cut: Option<AxisId>,
 }
 

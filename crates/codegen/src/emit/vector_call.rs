@@ -94,7 +94,7 @@ impl<'n> Emitter<'n, '_> {
     ) -> Result<Value> {
         let turns = self
             .analysis
-            .parts
+            .chunks
             .axis(stage)
             .map(|axis| self.turns(stage, axis));
         let size = 8 * ready.arguments.len().max(1) as u32;

@@ -120,7 +120,7 @@ pub(super) struct Builder<'b, 'n> {
     pub(super) at: usize,
     /// The rows that are unrolled and jammed, if any are.
     pub(super) jam: Option<Jam<'n>>,
-    /// The axis that is cut into parts.
+    /// The axis that is cut into chunks.
     pub(super) cut: Option<AxisId>,
     /// Axes of which it does a block: from where they stand in the kernel on.
     pub(super) blocked: Vec<AxisId>,
@@ -217,7 +217,7 @@ impl<'b, 'n> Builder<'b, 'n> {
     }
 
     /// Builds the loops over `outer` and over `lane`, along which the target is written. Of the axis `cut` only a
-    /// part may have to be done.
+    /// chunk may have to be done.
     pub(super) fn stage(&mut self, outer: &[Axis], lane: Axis, cut: Option<AxisId>) -> Option<()> {
         self.cut = cut;
         for axis in outer {
@@ -254,7 +254,7 @@ impl<'b, 'n> Builder<'b, 'n> {
         }
         let step = i32::try_from(self.lanes * self.parts).ok()?;
         let extent = i32::try_from(lane.extent.most()).ok()?;
-        if self.lanes * self.parts > self.least_of_part(lane.id) {
+        if self.lanes * self.parts > self.least_of_chunk(lane.id) {
             return None;
         }
         let is_known = lane.extent >= self.lanes * self.parts || self.few.is_some();
@@ -277,10 +277,10 @@ impl<'b, 'n> Builder<'b, 'n> {
         Some(())
     }
 
-    /// The points of an axis that each part has at least, where only a part may have to be done.
-    pub(super) fn least_of_part(&self, axis: AxisId) -> usize {
+    /// The points of an axis that each chunk has at least, where only a chunk may have to be done.
+    pub(super) fn least_of_chunk(&self, axis: AxisId) -> usize {
         match self.cut == Some(axis) {
-            true => self.analysis.least_of_part(self.stage, axis),
+            true => self.analysis.least_of_chunk(self.stage, axis),
             false => usize::MAX,
         }
     }

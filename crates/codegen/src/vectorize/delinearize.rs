@@ -99,7 +99,7 @@ impl<'n> Builder<'_, 'n> {
         }
         let mut domain = self.stage.domain.iter();
         let extent = domain.find(|axis| axis.id == lane)?.extent;
-        // Every turn must begin with a row, also those of a part.
+        // Every turn must begin with a row, also that of a chunk.
         let in_parts = self.cut != Some(lane) || self.analysis.cuts_at(rows.columns.into());
         let begins = self.blocked.is_empty() && extent.is_multiple_of(rows.columns.into());
         if rows.columns > 0 && !(in_parts && begins) {

@@ -231,7 +231,7 @@ fn run_parts(
         let ended = unsafe {
             let scratch = Pointer(scratch.as_mut_ptr());
             let never = AtomicBool::new(false);
-            code.run_part(0, &pointers, numbers, part.clone(), scratch, &never)
+            code.run_chunk(0, &pointers, numbers, part.clone(), scratch, &never)
         };
         match ended {
             Ok(()) => {}

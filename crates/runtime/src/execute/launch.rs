@@ -287,7 +287,7 @@ impl Launch {
             // (`ParallelChunks`). The run does not end before them. Scratch memory lies in the arena as temporaries do, a
             // piece for each worker; so do the windows of a chain, which have all elements that a part uses (`Chain::add`).
             unsafe {
-                code.run_part(
+                code.run_chunk(
                     number_in_code,
                     arguments,
                     numbers,
