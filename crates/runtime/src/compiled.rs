@@ -11,7 +11,7 @@ use crate::streams::Streams;
 use crate::taken::{Later, TakenPlan};
 use crate::unit::Unit;
 use crate::workshop::Workshop;
-use crate::{Config, Error, Model, Port, words};
+use crate::{Config, Error, Model, Port, text_shapes};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -127,15 +127,15 @@ impl CompiledModel {
         let shapes = compiled.inputs().iter().map(|p| p.shape.to_static());
         if let Some(shapes) = shapes.collect::<Option<Vec<Shape>>>() {
             compiled.prepare(&shapes)?;
-        } else if let Some(text) = words::text(compiled.inputs())
+        } else if let Some(prefill) = text_shapes::prefill(compiled.inputs())
             && compiled.0.unit.may_grow()
         {
-            // Large weights are packed now and not while somebody waits for the first word. Should there be no plan for
+            // Large weights are packed now, and not while somebody waits for the first token. Should there be no plan for
             // such shapes, a run makes the one for its own.
-            drop(compiled.prepare(&text));
-            if let Some(next) = words::next_word(compiled.inputs()) {
+            drop(compiled.prepare(&prefill));
+            if let Some(step) = text_shapes::decoding_step(compiled.inputs()) {
                 let Inner { unit, workshop, .. } = &*compiled.0;
-                drop(unit.prepare_next(&text, &next, workshop));
+                drop(unit.prepare_next(&prefill, &step, workshop));
             }
         }
         Ok(compiled)

@@ -34,7 +34,19 @@
 //!
 //! From the public types down, each of these knows only those after it: requests (`request`) and dumps (`dump`) of
 //! compiled models (`compiled`); runs of units, segment by segment (`run`); units, with the cache of their plans
-//! (`unit`); one plan on memory (`execute`); plans (`compile`).
+//! (`unit`); one plan on memory (`execute`); plans (`compile`). Beside these:
+//!
+//! | modules | hold |
+//! |---|---|
+//! | `key`, `class`, `classes` | shapes and values that plans are made for; classes of shapes, and those that a unit has met |
+//! | `heat` | how long plans of classes have run: which shapes are worth code of their own |
+//! | `growths`, `caches` | variables that grow from run to run, and those that are stored in fewer bits |
+//! | `text_shapes` | the shapes for which code of language models is made before their first run |
+//! | `taken` | the plans that a run takes, and compilations that it leaves to the background |
+//! | `workshop` | what all units of a compiled model share: compiler, kernels, threads |
+//! | `single_flight`, `stop` | one thread at a time makes a plan; all work can be stopped |
+//! | `background`, `streams`, `workers`, `ticket` | threads that compile, or run what nobody waits for at once |
+//! | `depth`, `stack`, `fork` | how much stack runs need; what is left in a child of the process |
 //!
 //! The `unsafe` in this crate is the calls of native code (`execute/launch`) and of contraction kernels
 //! (`compile/contraction`), the mapping of weights into memory (`weights`), and what a child has of its parent's
@@ -61,7 +73,6 @@ pub mod fork;
 mod growths;
 mod heat;
 mod key;
-mod making;
 mod model;
 mod outputs;
 mod pending;
@@ -69,6 +80,7 @@ mod preprocess;
 mod random;
 mod request;
 mod run;
+mod single_flight;
 #[doc(hidden)]
 pub mod stack;
 mod statistics;
@@ -76,11 +88,11 @@ mod stop;
 mod streams;
 mod summary;
 mod taken;
+mod text_shapes;
 #[doc(hidden)]
 pub mod ticket;
 mod unit;
 mod weights;
-mod words;
 #[doc(hidden)]
 pub mod workers;
 mod workshop;

@@ -11,7 +11,7 @@ use crate::compile::plan::Plan;
 use crate::compile::symbolic_plan::SymbolicPlan;
 use crate::growths::Growths;
 use crate::key::{Key, Kind};
-use crate::making::{Making, alone};
+use crate::single_flight::{SingleFlight, hold};
 use crate::stack::with_large_stack;
 use crate::statistics::Statistics;
 use crate::taken::Later;
@@ -42,17 +42,19 @@ pub(crate) struct Unit {
     bodies: FxHashMap<(NodeIndex, BodyKind), Unit>,
     classes: Mutex<Classes>,
     plans: Mutex<LruCache<Key, Arc<Plan>>>,
-    making: Making<Key>,
-    making_classes: Making<Kind>,
+    /// The plans, and the classes, that a thread is making right now.
+    plans_in_flight: SingleFlight<Key>,
+    classes_in_flight: SingleFlight<Kind>,
     growths: Mutex<Growths>,
     /// Whether it is a model that leaves shapes of its inputs open.
     is_open: bool,
     /// Whether there are variables of changing shapes that may grow in memory with room.
     may_grow: bool,
-    /// How often a segment was compiled, how often for the first shapes or for those of a class that are hot, and how often
-    /// a plan was bound to other numbers of a class.
+    /// How many plans were compiled.
     compiled: AtomicUsize,
+    /// How many of these for the first shapes, or for shapes of a class that were hot.
     specialized: AtomicUsize,
+    /// How often a plan of a class was bound to the numbers of other shapes.
     bound: AtomicUsize,
     /// How long plans of classes have run, in nanoseconds.
     generic_time: AtomicU64,
@@ -62,9 +64,8 @@ pub(crate) struct Unit {
 const MOST_PACKED: usize = 256 << 20;
 
 impl Unit {
-    /// The unit of a model, of which `inferred` is known, or of a body that `control` runs, and those of its
-    /// sub-graphs. `strings` gets the
-    /// texts of all constants, `count` is the number of units so far.
+    /// The unit of a model, whose types are `inferred`, or of a body that `control` runs, with the units of its sub-graphs.
+    /// `strings` gets the texts of all constants; `count` is the number of units so far, and counts on.
     pub(crate) fn new(
         graph: &Arc<graph::Model>,
         inferred: Option<Arc<Types>>,
@@ -114,8 +115,8 @@ impl Unit {
             bodies,
             classes: Mutex::default(),
             plans: Mutex::new(LruCache::new(config.cache_size)),
-            making: Making::default(),
-            making_classes: Making::default(),
+            plans_in_flight: SingleFlight::default(),
+            classes_in_flight: SingleFlight::default(),
             growths: Mutex::default(),
             may_grow,
             compiled: AtomicUsize::new(0),
@@ -211,8 +212,8 @@ impl Unit {
             return Ok(plan.clone());
         }
         // One thread makes what several ask for at once, and the others wait for it.
-        let making = self.making.of(&key);
-        let _only = alone(&making, stop)?;
+        let lock = self.plans_in_flight.of(&key);
+        let _held = hold(&lock, stop)?;
         if let Some(plan) = self.plans().get(&key) {
             return Ok(plan.clone());
         }

@@ -9,7 +9,7 @@ use crate::compile::plan::Plan;
 use crate::compile::symbolic_plan::SymbolicPlan;
 use crate::heat::Heat;
 use crate::key::Key;
-use crate::making::alone;
+use crate::single_flight::hold;
 use crate::stack::with_large_stack;
 use crate::stop;
 use crate::taken::Later;
@@ -140,8 +140,8 @@ impl Unit {
         let find = || self.classes().find(&kind, key);
         let mut found = find();
         if !matches!(found, Found::Class(..) | Found::Pinned) {
-            let making = self.making_classes.of(&kind);
-            let _only = alone(&making, stop)?;
+            let lock = self.classes_in_flight.of(&kind);
+            let _held = hold(&lock, stop)?;
             found = find();
             if !matches!(found, Found::Class(..) | Found::Pinned) {
                 let made = || Ok::<_, Error>(self.class(key, known, workshop, &settings));

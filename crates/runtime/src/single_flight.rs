@@ -1,4 +1,4 @@
-//! Work that several threads ask for at once, and one does.
+//! Single flight: of several threads that ask for the same work at once, one does it, and the others wait for the result.
 
 use crate::{Error, stop};
 use rustc_hash::FxHashMap;
@@ -8,19 +8,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 
 /// A lock for each key whose value a thread is making right now.
-pub(crate) struct Making<K>(Mutex<FxHashMap<K, Weak<Mutex<()>>>>);
+pub(crate) struct SingleFlight<K>(Mutex<FxHashMap<K, Weak<Mutex<()>>>>);
 
-/// How long a thread sleeps that waits for what another one makes.
+/// How long a thread sleeps before it tries a lock again that another thread holds.
 const PAUSE: Duration = Duration::from_micros(200);
 
-impl<K> Default for Making<K> {
-    fn default() -> Making<K> {
-        Making(Mutex::default())
+impl<K> Default for SingleFlight<K> {
+    fn default() -> SingleFlight<K> {
+        SingleFlight(Mutex::default())
     }
 }
 
-impl<K: Clone + Eq + Hash> Making<K> {
-    /// The lock that whoever makes what has this key holds.
+impl<K: Clone + Eq + Hash> SingleFlight<K> {
+    /// The lock for a key, to be [held](hold) by the thread that makes its value.
     pub(crate) fn of(&self, key: &K) -> Arc<Mutex<()>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, lock| lock.strong_count() > 0);
@@ -33,11 +33,11 @@ impl<K: Clone + Eq + Hash> Making<K> {
     }
 }
 
-/// Holds `lock`, after whoever holds it now.
+/// Holds `lock`, once no other thread does.
 ///
 /// # Errors
 /// [`Error::Cancelled`], once `stop` is true.
-pub(crate) fn alone<'a>(
+pub(crate) fn hold<'a>(
     lock: &'a Mutex<()>,
     stop: &AtomicBool,
 ) -> Result<MutexGuard<'a, ()>, Error> {
