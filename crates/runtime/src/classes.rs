@@ -26,8 +26,8 @@ struct Met {
 pub(crate) enum Found {
     /// The class to which it belongs, with the values of its symbols.
     Class(Arc<Class<SymbolicPlan>>, Vec<usize>),
-    /// A class of it can be made.
-    Nothing,
+    /// No class that was met has it, and one can be made.
+    Unmet,
     /// It is one of a kind that has no classes.
     Pinned,
     /// It is the first of its kind.
@@ -70,7 +70,7 @@ impl Classes {
         }
         match self.kinds.get(kind) {
             Some(met) if met.is_pinned => Found::Pinned,
-            Some(_) => Found::Nothing,
+            Some(_) => Found::Unmet,
             None => {
                 self.kinds.put(kind.clone(), Met::default());
                 self.let_go();

@@ -12,11 +12,12 @@ pub(crate) struct Heat {
     is_hot: AtomicBool,
 }
 
-/// Shapes that take less than this part of the time that a unit's plans of classes run have no code of their own: where
-/// they are many, it would be compiled all the time.
+/// Shapes get code of their own only if their runs take at least one in this many nanoseconds of all that a unit's plans of classes
+/// run: for many shapes of which each runs a little, code would be compiled all the time.
 const LEAST_PART: u64 = 16;
 
-/// The least time that a run takes which is worth a thread, in nanoseconds.
+/// The least time that shapes run before they get code of their own, in nanoseconds: for less, the thread that compiles it is not
+/// worth its start.
 const LEAST_COST: u64 = 5_000_000;
 
 impl Heat {
@@ -28,8 +29,8 @@ impl Heat {
         }
     }
 
-    /// Adds a run to it, and to the runs of `all` plans of classes. Whether the shapes have become hot by this run: runs of
-    /// them have taken as long as compiling does, and not too small a part of all.
+    /// Adds the time of a run to that of these shapes, and to that of `all` plans of classes of a unit. Returns whether the shapes
+    /// have become hot by this run: they have run for as long as compiling takes, and not for too small a part of all.
     pub(crate) fn add(&self, run: Duration, all: &AtomicU64) -> bool {
         let run = nanoseconds(run);
         let own = self.nanoseconds.fetch_add(run, Ordering::Relaxed) + run;

@@ -13,10 +13,11 @@ const LEAST_SHARE: u64 = Work::LEAST_SHARE as u64 / 10;
 const LEAST_FOR_MORE_TASKS: u64 = 100_000;
 const TASKS_PER_THREAD: usize = 4;
 
-/// The bytes that a part of a kernel may use: they stay in the cache from one stage to the next.
+/// The most bytes that a piece of several stages uses: they stay in the cache from one stage to the next.
 const PIECE_BYTES: usize = 128 << 10;
 
-/// The cost of a part between two looks at the flag that ends a run; of a part that packs, which each part does anew.
+/// The most cost of a piece: before each, its thread looks whether the run is to end. Pieces of kernels that pack are larger, as
+/// each of them packs anew.
 const PIECE_COST: u64 = 2_000_000;
 const PACKING_PIECE_COST: u64 = 30_000_000;
 
