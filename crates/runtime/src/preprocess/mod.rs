@@ -5,6 +5,8 @@ mod convert_color;
 mod input;
 mod layers;
 mod layout;
+mod steps;
+mod tensor_shapes;
 
 use crate::{Error, Model, PartialShape};
 pub use color::Color;
