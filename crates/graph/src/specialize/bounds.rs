@@ -3,7 +3,8 @@
 //! They sharpen what is inferred before a run. In a run every shape is exact, and none is looked at, unless extents
 //! have symbols: then the elements of tensors that shapes are computed from are formulas, which are kept here too.
 
-use super::walk::{Mark, Mode, Walk};
+use super::lower::Mark;
+use super::walk::{Mode, Walk};
 use crate::error::Problem;
 use crate::model::TensorId;
 use rustc_hash::FxHashMap;

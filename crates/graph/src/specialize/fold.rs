@@ -1,6 +1,7 @@
 //! Constant folding.
 
-use super::walk::{Mark, Walk};
+use super::lower::Mark;
+use super::walk::Walk;
 use crate::error::Problem;
 use crate::model::TensorId;
 use petgraph::graph::NodeIndex;

@@ -13,6 +13,7 @@ mod codes;
 mod decompression;
 mod finish;
 mod fold;
+mod lower;
 mod sub_graphs;
 mod variables;
 mod walk;
