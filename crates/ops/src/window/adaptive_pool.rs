@@ -4,9 +4,9 @@
 //! Specifications: AdaptiveAvgPool-8, AdaptiveMaxPool-8. Positions count over the spatial dims; of equal
 //! elements the first counts.
 
+use super::dim_windows::guarded;
 use super::first;
 use super::max_pool::{i64_type, index_type};
-use super::slide::guarded;
 use crate::attrs::{NoAttributes, element_type};
 use crate::elementwise::widened;
 use crate::error::ensure;
@@ -102,16 +102,16 @@ impl Op for AdaptivePool {
         if target.iter().any(|n| *n == 0) {
             return;
         }
-        let lanes: Vec<Lane> = (shape[2..].iter().zip(&target[2..]))
-            .map(|(&extent, &windows)| Lane { extent, windows })
+        let dims: Vec<DividedDim> = (shape[2..].iter().zip(&target[2..]))
+            .map(|(&extent, &windows)| DividedDim { extent, windows })
             .collect();
-        let kernel: Vec<Extent> = lanes.iter().map(Lane::longest).collect();
+        let kernel: Vec<Extent> = dims.iter().map(DividedDim::longest).collect();
         let place = |at: &[Scalar], k: &[Scalar]| {
             let mut from = at[..2].to_vec();
             let mut guard: Option<Scalar> = None;
-            for (lane, (o, k)) in lanes.iter().zip(at[2..].iter().zip(k)) {
-                let i = lane.start(o) + k;
-                let inside = i.lt(lane.end(o));
+            for (dim, (o, k)) in dims.iter().zip(at[2..].iter().zip(k)) {
+                let i = dim.start(o) + k;
+                let inside = i.lt(dim.end(o));
                 guard = Some(guard.map_or(inside.clone(), |guard| guard & inside));
                 from.push(i);
             }
@@ -122,9 +122,9 @@ impl Op for AdaptivePool {
             Some(_) => (Binary::Max, lowest(wide)),
             None => (Binary::Add, zero(wide)),
         };
-        let column_sums = self.column_sums(cx, &lanes);
+        let column_sums = self.column_sums(cx, &dims);
         cx.define(out, |cx, at| {
-            let fold = match (column_sums, &lanes[..]) {
+            let fold = match (column_sums, &dims[..]) {
                 (Some(sums), [_, across]) => across.sum_of(cx, sums, at),
                 _ => cx.reduce(op, &kernel, init.clone(), |cx, k| {
                     let (from, guard) = place(at, k);
@@ -134,8 +134,8 @@ impl Op for AdaptivePool {
             if self.positions.is_some() {
                 return fold.cast(ty);
             }
-            let lengths = lanes.iter().zip(&at[2..]);
-            let count = lengths.fold(index(1), |n, (lane, o)| n * (lane.end(o) - lane.start(o)));
+            let lengths = dims.iter().zip(&at[2..]);
+            let count = lengths.fold(index(1), |n, (dim, o)| n * (dim.end(o) - dim.start(o)));
             (fold / count.cast(wide)).cast(ty)
         });
         if self.positions.is_some() {
@@ -147,8 +147,8 @@ impl Op for AdaptivePool {
 impl AdaptivePool {
     /// For means over rows and columns, the sums of the columns of all windows that lie side by side: vectors lie along columns.
     /// The sums of a window are added in the same order whether or not its extents are known.
-    fn column_sums(&self, cx: &mut Lower<'_>, lanes: &[Lane]) -> Option<BufferId> {
-        let [down, across] = lanes else {
+    fn column_sums(&self, cx: &mut Lower<'_>, dims: &[DividedDim]) -> Option<BufferId> {
+        let [down, across] = dims else {
             return None;
         };
         // A window over all rows is a usual fold. Whether there is just one is always known.
@@ -174,13 +174,13 @@ impl AdaptivePool {
     }
 }
 
-/// One dim: its extent, and how many windows lie over it.
-struct Lane {
+/// A dim that windows divide: its extent, and how many windows there are.
+struct DividedDim {
     extent: Extent,
     windows: Extent,
 }
 
-impl Lane {
+impl DividedDim {
     /// The sum of the elements of `sums` in the window at `at`.
     fn sum_of(&self, cx: &mut Lower<'_>, sums: BufferId, at: &[Scalar]) -> Scalar {
         let zero = zero(cx.type_of(sums));

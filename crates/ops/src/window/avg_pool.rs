@@ -5,8 +5,9 @@
 //! window in which nothing counts is 0. Means of integers, which the specification leaves open, are
 //! taken in 64 bits and truncated.
 
-use super::max_pool::{before_14, lanes, pooled};
-use super::slide::{Rounding, Slide, attributes, count, guarded, places};
+use super::dim_windows::{count, guarded, places};
+use super::max_pool::{before_14, pooled};
+use super::slide::{Rounding, Slide, attributes};
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use vinelift_nest::Binary;
 use vinelift_nest::build::{index, zero};
@@ -90,15 +91,15 @@ impl Op for AvgPool {
 
     fn lower(&self, cx: &mut Lower<'_>) {
         let (shape, ty, out) = (cx.extents("data"), cx.element("data"), cx.output(0));
-        let lanes = lanes(&self.slide, &shape[2..], &self.kernel);
+        let dims = self.slide.along_dims(&shape[2..], &self.kernel);
         let wide = accumulator(ty);
         cx.define(out, |cx, at| {
             let sum = cx.reduce(Binary::Add, &self.kernel, zero(wide), |cx, k| {
-                let (places, guard) = places(&lanes, &at[2..], k);
+                let (places, guard) = places(&dims, &at[2..], k);
                 let x = cx.load("data", &[&at[..2], &places].concat());
                 guarded(guard, x.cast(wide), zero(wide))
             });
-            let count = count(&lanes, &at[2..], !self.exclude_pad).max(index(1));
+            let count = count(&dims, &at[2..], !self.exclude_pad).max(index(1));
             (sum / count.cast(wide)).cast(ty)
         });
     }

@@ -7,8 +7,8 @@
 //! OpenVINO's CPU device. (There, a `pad_value` of 0 counts as nothing; by the specification it is -1.)
 
 use super::convolution::channels;
-use super::max_pool::lanes;
-use super::slide::{Rounding, Slide, attributes, guarded, places};
+use super::dim_windows::{guarded, places};
+use super::slide::{Rounding, Slide, attributes};
 use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::layout::extent::countable;
@@ -74,11 +74,11 @@ impl Op for BinaryConvolution {
 
     fn lower(&self, cx: &mut Lower<'_>) {
         let (data, filters, ty) = (cx.extents("data"), cx.shape("filters"), cx.element("data"));
-        let lanes = lanes(&self.slide, &data[2..], &filters[2..]);
+        let dims = self.slide.along_dims(&data[2..], &filters[2..]);
         let wide = ty.compute();
         cx.define(cx.output(0), |cx, at| {
             let sum = cx.reduce(Binary::Add, &filters[1..], zero(wide), |cx, k| {
-                let (from, guard) = places(&lanes, &at[2..], &k[1..]);
+                let (from, guard) = places(&dims, &at[2..], &k[1..]);
                 let x = cx.load("data", &[&at[..1], &k[..1], &from[..]].concat());
                 let bit = x.cast(wide).gt(zero(wide));
                 let bit = guarded(guard, bit, boolean(self.pad_value > 0.0));

@@ -4,8 +4,8 @@
 //!
 //! Specifications: Convolution-1, GroupConvolution-1. Integers wrap.
 
-use super::max_pool::lanes;
-use super::slide::{Rounding, Slide, attributes, guarded, places};
+use super::dim_windows::{guarded, places};
+use super::slide::{Rounding, Slide, attributes};
 use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::layout::extent::countable;
@@ -79,10 +79,10 @@ impl Op for Convolution {
         let (data, filters, ty) = (cx.extents("data"), cx.shape("filters"), cx.element("data"));
         let skip = usize::from(self.grouped);
         let (each, inputs) = (filters[skip], filters[skip + 1]);
-        let lanes = lanes(&self.slide, &data[2..], &filters[skip + 2..]);
+        let dims = self.slide.along_dims(&data[2..], &filters[skip + 2..]);
         cx.define(cx.output(0), |cx, at| {
             let sum = cx.sum_of_products(&filters[skip + 1..], ty.compute(), |cx, k| {
-                let (from, guard) = places(&lanes, &at[2..], &k[1..]);
+                let (from, guard) = places(&dims, &at[2..], &k[1..]);
                 let (channel, filter) = group(self.grouped, &at[1], each, &k[0], inputs);
                 let x = cx.load("data", &[&[at[0].clone(), channel], &from[..]].concat());
                 let filter = cx.load("filters", &[&filter, k].concat());

@@ -15,8 +15,8 @@
 //! map moves to its border; as in OpenVINO that happens only after the last element, and deformable
 //! groups divide the input channels. Integers are not interpolated: their offsets are whole.
 
-use super::max_pool::lanes;
-use super::slide::{Rounding, Slide, attributes, places};
+use super::dim_windows::places;
+use super::slide::{Rounding, Slide, attributes};
 use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::layout::extent::{countable, divided};
@@ -171,7 +171,7 @@ impl Op for DeformableConvolution {
         let [rows, columns] = [filters[2].into(), filters[3].into()];
         let samples = [data[0], data[1], rows, columns, size[2], size[3]];
         let samples = cx.temporary("samples", wide, &samples);
-        let lanes = lanes(&self.slide, &data[2..], &filters[2..]);
+        let dims = self.slide.along_dims(&data[2..], &filters[2..]);
         let each = extent(data[1].pin() / self.deformable_group);
         cx.define(samples, |cx, at| {
             let [n, c, k_y, k_x, y, x] = at else {
@@ -179,7 +179,7 @@ impl Op for DeformableConvolution {
             };
             let point = [c / each, k_y.clone(), k_x.clone()];
             let point = flatten(&point, &[self.deformable_group, filters[2], filters[3]]);
-            let (places, _) = places(&lanes, &at[4..], &at[2..4]);
+            let (places, _) = places(&dims, &at[4..], &at[2..4]);
             let data_at = |y: &Scalar, x: &Scalar| [n, c, y, x].map(Clone::clone);
             let offset = |axis: i64| {
                 let channel = &point * 2 + axis;

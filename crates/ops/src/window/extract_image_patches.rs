@@ -7,7 +7,8 @@
 #[cfg(test)]
 mod tests;
 
-use super::slide::{self, AutoPad, Rounding, Slide};
+use super::dim_windows::DimWindows;
+use super::slide::{AutoPad, Rounding, Slide};
 use crate::error::ensure;
 use crate::layout::extent::{countable, product};
 use crate::layout::index_map::{extent, within_extent};
@@ -67,9 +68,9 @@ impl Op for ExtractImagePatches {
                 d + 2,
                 cx.shape("data")
             );
-            let patches = |n: usize| self.lane_of_number(d, n).patches.example();
+            let patches = |n: usize| self.along_number(d, n).patches.example();
             out.push(match dim.extent() {
-                Some(n) => self.lane(d, n).patches.into(),
+                Some(n) => self.along(d, n).patches.into(),
                 // An image without rows is another case altogether.
                 None if dim.contains(0) => Dim::between(0, dim.max().map(patches)),
                 None => Dim::between(patches(dim.min()), dim.max().map(patches)),
@@ -87,19 +88,19 @@ impl Op for ExtractImagePatches {
         if cx.extents_of(out).iter().any(|n| *n == 0) {
             return;
         }
-        let lanes = [self.lane(0, shape[2]), self.lane(1, shape[3])];
+        let dims = [self.along(0, shape[2]), self.along(1, shape[3])];
         let image = |cx: &Lower<'_>, n: &Scalar, c: &Scalar, place: [Scalar; 2]| {
-            let here = [0, 1].map(|d| lanes[d].inside(&place[d], shape[d + 2]));
+            let here = [0, 1].map(|d| dims[d].inside(&place[d], shape[d + 2]));
             let value = cx.load("data", &[&[n.clone(), c.clone()], &place[..]].concat());
             match here.into_iter().flatten().reduce(|a, b| a & b) {
                 Some(here) => select(here, value, zero(ty)),
                 None => value,
             }
         };
-        let padded = self.padded_extents(&lanes, &shape).map(|extents| {
+        let padded = self.padded_extents(&dims, &shape).map(|extents| {
             let padded = cx.temporary("padded", ty, &[&shape[..2], &extents].concat());
             cx.define(padded, |cx, at| {
-                let place = [0, 1].map(|d| &at[d + 2] - lanes[d].begin);
+                let place = [0, 1].map(|d| &at[d + 2] - dims[d].begin);
                 image(cx, &at[0], &at[1], place)
             });
             padded
@@ -121,7 +122,7 @@ impl Op for ExtractImagePatches {
                 }
                 None => {
                     let [row, column] = place;
-                    image(cx, n, c, [row - lanes[0].begin, column - lanes[1].begin])
+                    image(cx, n, c, [row - dims[0].begin, column - dims[1].begin])
                 }
             };
             let channel =
@@ -141,19 +142,19 @@ const READS: u128 = 2;
 const FAR: usize = 1 << 31;
 
 /// The patches along one dim.
-struct Lane {
+struct DimPatches {
     patches: Extent,
     begin: i64,
     /// The same if the extent has symbols.
-    of_symbols: Option<slide::Lane>,
+    of_symbols: Option<DimWindows>,
 }
 
-impl Lane {
+impl DimPatches {
     /// Whether index `i` lies in the dim, of extent `n`; `None` if it does whatever the symbols are. What is so for numbers
     /// is found by their ranges.
     fn inside(&self, i: &Scalar, n: Extent) -> Option<Scalar> {
         match &self.of_symbols {
-            Some(lane) => lane.inside(i),
+            Some(windows) => windows.inside(i),
             None => Some(within_extent(i, n)),
         }
     }
@@ -162,15 +163,15 @@ impl Lane {
 impl ExtractImagePatches {
     /// The rows and columns of an image of numbers with the padding that patches reach into, if each element of that is in
     /// several patches: to ask at each element of each patch whether it is in the padding takes longer then.
-    fn padded_extents(&self, lanes: &[Lane; 2], shape: &[Extent]) -> Option<[Extent; 2]> {
+    fn padded_extents(&self, dims: &[DimPatches; 2], shape: &[Extent]) -> Option<[Extent; 2]> {
         let (mut padded, mut reads, mut is_padded) = ([0; 2], 1u128, false);
-        for (d, lane) in lanes.iter().enumerate() {
-            let (n, patches) = (shape[d + 2].number()?, lane.patches.number()?);
+        for (d, dim) in dims.iter().enumerate() {
+            let (n, patches) = (shape[d + 2].number()?, dim.patches.number()?);
             let [size, stride, rate] = [self.sizes[d], self.strides[d], self.rates[d]];
             let last_patch = patches.checked_sub(1)?.checked_mul(stride)?;
             let last = last_patch.checked_add(size.checked_sub(1)?.checked_mul(rate)?)?;
             padded[d] = last.checked_add(1)?;
-            is_padded |= lane.begin > 0 || padded[d] > n;
+            is_padded |= dim.begin > 0 || padded[d] > n;
             reads = reads
                 .checked_mul(size as u128)?
                 .checked_mul(patches as u128)?;
@@ -180,14 +181,14 @@ impl ExtractImagePatches {
         is_worth_it.then(|| padded.map(Extent::from))
     }
 
-    /// Along the rows or the columns, of which there are `n`.
-    fn lane(&self, d: usize, n: Extent) -> Lane {
-        self.lane_of_symbols(d, n)
-            .unwrap_or_else(|| self.lane_of_number(d, n.pin()))
+    /// The patches along the rows or the columns, of which there are `n`.
+    fn along(&self, d: usize, n: Extent) -> DimPatches {
+        self.along_symbolic(d, n)
+            .unwrap_or_else(|| self.along_number(d, n.pin()))
     }
 
-    /// As [`ExtractImagePatches::lane`], if there are symbols and a patch is as far from the begin for all their numbers.
-    fn lane_of_symbols(&self, d: usize, n: Extent) -> Option<Lane> {
+    /// As [`ExtractImagePatches::along`], if there are symbols and a patch is as far from the begin for all their numbers.
+    fn along_symbolic(&self, d: usize, n: Extent) -> Option<DimPatches> {
         let slide = Slide {
             strides: self.strides.clone(),
             dilations: self.rates.clone(),
@@ -196,16 +197,16 @@ impl ExtractImagePatches {
             auto_pad: self.auto_pad,
             rounding: Rounding::Floor,
         };
-        let lane = slide.lane_of_symbols(d, n, self.sizes[d])?;
-        Some(Lane {
-            patches: lane.windows,
-            begin: lane.begin(),
-            of_symbols: Some(lane),
+        let windows = slide.along_symbolic(d, n, self.sizes[d])?;
+        Some(DimPatches {
+            patches: windows.windows,
+            begin: windows.begin,
+            of_symbols: Some(windows),
         })
     }
 
-    /// As [`ExtractImagePatches::lane`] for a number.
-    fn lane_of_number(&self, d: usize, n: usize) -> Lane {
+    /// As [`ExtractImagePatches::along`] for a number.
+    fn along_number(&self, d: usize, n: usize) -> DimPatches {
         let (n, stride) = (n.min(FAR) as i128, self.strides[d] as i128);
         let reach = self.rates[d] as i128 * (self.sizes[d] as i128 - 1) + 1;
         let (patches, total) = match self.auto_pad {
@@ -219,7 +220,7 @@ impl ExtractImagePatches {
             AutoPad::SameLower => total - total / 2,
             _ => total / 2,
         };
-        Lane {
+        DimPatches {
             patches: usize::try_from(patches.max(0)).unwrap_or(usize::MAX).into(),
             begin: i64::try_from(begin).unwrap_or(i64::MAX),
             of_symbols: None,

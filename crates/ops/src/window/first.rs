@@ -31,7 +31,7 @@ pub(super) fn positions(
             let (from_at, guard) = place(at, k);
             let equal = widened(cx.load("data", &from_at)).eq(largest);
             let here = select(equal, flatten(&from_at[from..], dims), none.clone());
-            super::slide::guarded(guard, here, none)
+            super::dim_windows::guarded(guard, here, none)
         });
         let mut first = at.to_vec();
         first[2..].fill(index(0));

@@ -5,8 +5,9 @@
 //! rounding up can give, is the lowest finite number, at the position of the first element of its channel.
 //! Of equal elements the first counts. NaN is skipped, as `ReduceMax` does; a window of nothing else is -inf.
 
+use super::dim_windows::{DimWindows, and, count, guarded, places};
 use super::first;
-use super::slide::{Lane, Rounding, Slide, and, attributes, count, guarded, places};
+use super::slide::{Rounding, Slide, attributes};
 use crate::attrs::element_type;
 use crate::elementwise::widened;
 use crate::error::ensure;
@@ -18,7 +19,7 @@ use crate::{
 };
 use vinelift_nest::build::{index, lowest, number, select};
 use vinelift_nest::{Binary, BufferId, Scalar};
-use vinelift_tensor::{Dim, ElementType, Extent, PartialShape};
+use vinelift_tensor::{Dim, ElementType, PartialShape};
 
 pub(crate) static V1: OpDef = version(
     &["opset1"],
@@ -133,17 +134,17 @@ impl Op for MaxPool {
 
     fn lower(&self, cx: &mut Lower<'_>) {
         let (shape, ty) = (cx.extents("data"), cx.element("data"));
-        let lanes = lanes(&self.slide, &shape[2..], &self.kernel);
-        let may_miss = lanes.iter().any(Lane::may_miss);
+        let dims = self.slide.along_dims(&shape[2..], &self.kernel);
+        let may_miss = dims.iter().any(DimWindows::may_miss);
         let place = |at: &[Scalar], k: &[Scalar]| {
-            let (places, guard) = places(&lanes, &at[2..], k);
+            let (places, guard) = places(&dims, &at[2..], k);
             ([&at[..2], &places].concat(), guard)
         };
         let least = lowest(ty.compute());
-        let row_maxima = self.row_maxima(cx, &lanes);
+        let row_maxima = self.row_maxima(cx, &dims);
         cx.define(cx.output(0), |cx, at| {
             let largest = match row_maxima {
-                Some(maxima) => maximum_of_rows(cx, maxima, &lanes, self.kernel[0], at),
+                Some(maxima) => maximum_of_rows(cx, maxima, &dims, self.kernel[0], at),
                 None => cx.reduce(Binary::Max, &self.kernel, least.clone(), |cx, k| {
                     let (from, guard) = place(at, k);
                     guarded(guard, widened(cx.load("data", &from)), least)
@@ -156,7 +157,7 @@ impl Op for MaxPool {
                 true => number(lowest_finite(ty), ty.compute()),
                 false => lowest(ty.compute()),
             };
-            let some = count(&lanes, &at[2..], false).gt(index(0));
+            let some = count(&dims, &at[2..], false).gt(index(0));
             select(some, largest, nothing).cast(ty)
         });
         if let Some((_, axis)) = self.positions {
@@ -173,8 +174,8 @@ impl MaxPool {
     /// The largest element of each row of each window, with those rows that lie in the padding, if that is worth a buffer of its own: of
     /// windows over rows and columns that are large, and overlap. The first of equal elements is that of the first row that has one,
     /// as in a single fold.
-    fn row_maxima(&self, cx: &mut Lower<'_>, lanes: &[Lane]) -> Option<BufferId> {
-        let ([down, across], &[rows, columns]) = (lanes, &self.kernel[..]) else {
+    fn row_maxima(&self, cx: &mut Lower<'_>, dims: &[DimWindows]) -> Option<BufferId> {
+        let ([down, across], &[rows, columns]) = (dims, &self.kernel[..]) else {
             return None;
         };
         let overlaps = self.slide.strides[0] < rows;
@@ -206,13 +207,13 @@ impl MaxPool {
 fn maximum_of_rows(
     cx: &mut Lower<'_>,
     maxima: BufferId,
-    lanes: &[Lane],
+    dims: &[DimWindows],
     rows: usize,
     at: &[Scalar],
 ) -> Scalar {
     let least = lowest(cx.type_of(maxima));
     cx.reduce(Binary::Max, &[rows], least, |cx, k| {
-        let row = lanes[0].padded_place(&at[2], &k[0]);
+        let row = dims[0].padded_place(&at[2], &k[0]);
         cx.load_from(maxima, &[&at[0], &at[1], &row, &at[3]].map(Clone::clone))
     })
 }
@@ -239,17 +240,6 @@ pub(super) fn pooled(
     let points = kernel.iter().try_fold(1usize, |n, &k| n.checked_mul(k));
     ensure!(points.is_some(), "`kernel` {kernel:?} is too large");
     countable(PartialShape::ranked(out))
-}
-
-/// The windows along each spatial dim, for what has passed [`Slide::windows`].
-pub(super) fn lanes(
-    slide: &Slide,
-    spatial: &[impl Into<Extent> + Copy],
-    kernel: &[usize],
-) -> Vec<Lane> {
-    let dims = spatial.iter().zip(kernel).enumerate();
-    dims.filter_map(|(d, (&n, &k))| slide.lane(d, n.into(), k).ok())
-        .collect()
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub(crate) mod col2im;
 pub(crate) mod convolution;
 pub(crate) mod convolution_backprop;
 pub(crate) mod deformable_convolution;
+mod dim_windows;
 pub(crate) mod extract_image_patches;
 mod first;
 pub(crate) mod grid_sample;

@@ -1,15 +1,13 @@
-//! How a window slides: window `o` of a dim covers the elements `o · stride - begin + k · dilation`,
-//! `k` running over the kernel, and what lies outside of the dim is padding.
+//! How a window slides: its stride, its dilation and its pads, and how many windows there are along a dim.
 //!
 //! Specification: Shape calculation rules for Pooling Operators, and Convolution-1.
 
+use super::dim_windows::DimWindows;
 use crate::OpError;
 use crate::error::ensure;
 use crate::layout::extent::grown;
 use crate::layout::index_map::extent;
 use serde::Deserialize;
-use vinelift_nest::Scalar;
-use vinelift_nest::build::{index, select};
 use vinelift_tensor::{Dim, Extent, Formula, symbols};
 
 /// The attribute `auto_pad`: where the pads come from.
@@ -117,11 +115,11 @@ impl Slide {
     /// How many windows of `kernel` elements there are along spatial dim `d` of extent `n`.
     pub(super) fn windows(&self, d: usize, n: Dim, kernel: Dim) -> Result<Dim, OpError> {
         if let (Some(n), Some(kernel)) = (n.extent(), kernel.get()) {
-            return Ok(self.lane(d, n, kernel)?.windows.into());
+            return Ok(self.along(d, n, kernel)?.windows.into());
         }
         let windows = |n: usize, kernel: usize| {
-            let lane = self.lane_of_number(d, n, kernel)?;
-            Ok::<usize, OpError>(lane.windows.example())
+            let along = self.along_number(d, n, kernel)?;
+            Ok::<usize, OpError>(along.windows.example())
         };
         let most = n.max().map(|n| windows(n, kernel.min().max(1)));
         let least = kernel
@@ -131,17 +129,28 @@ impl Slide {
     }
 
     /// The windows of `kernel` elements along spatial dim `d` of extent `n`.
-    pub(super) fn lane(&self, d: usize, n: Extent, kernel: usize) -> Result<Lane, OpError> {
+    pub(super) fn along(&self, d: usize, n: Extent, kernel: usize) -> Result<DimWindows, OpError> {
         ensure!(kernel > 0, "the kernel has no elements in spatial dim {d}");
-        match self.lane_of_symbols(d, n, kernel) {
-            Some(lane) => Ok(lane),
-            None => self.lane_of_number(d, n.pin(), kernel),
+        match self.along_symbolic(d, n, kernel) {
+            Some(windows) => Ok(windows),
+            None => self.along_number(d, n.pin(), kernel),
         }
     }
 
-    /// As [`Slide::lane`], if the extent has symbols and the pads are the same for all of its numbers, or for those that
+    /// The windows of `kernel` along each of the spatial dims, for what has passed [`Slide::windows`].
+    pub(super) fn along_dims(
+        &self,
+        spatial: &[impl Into<Extent> + Copy],
+        kernel: &[usize],
+    ) -> Vec<DimWindows> {
+        let dims = spatial.iter().zip(kernel).enumerate();
+        dims.filter_map(|(d, (&n, &k))| self.along(d, n.into(), k).ok())
+            .collect()
+    }
+
+    /// As [`Slide::along`], if the extent has symbols and the pads are the same for all of its numbers, or for those that
     /// leave the same remainder.
-    pub(super) fn lane_of_symbols(&self, d: usize, n: Extent, kernel: usize) -> Option<Lane> {
+    pub(super) fn along_symbolic(&self, d: usize, n: Extent, kernel: usize) -> Option<DimWindows> {
         let (stride, dilation) = (small(self.strides[d])?, small(self.dilations[d])?);
         let reach = small(kernel)?.checked_sub(1)?.checked_mul(dilation)? + 1;
         let (begin, end) = match self.auto_pad {
@@ -151,7 +160,7 @@ impl Slide {
             AutoPad::SameLower if stride == 1 => (reach / 2, (reach - 1) / 2),
             AutoPad::Valid => (0, 0),
             AutoPad::SameUpper | AutoPad::SameLower => {
-                return self.lane_of_same_pads(d, n, small(kernel)?, reach);
+                return self.along_with_same_pads(d, n, small(kernel)?, reach);
             }
         };
         // The elements by which the last window reaches further if the count is rounded up.
@@ -169,7 +178,7 @@ impl Slide {
             }
             ahead = ahead.min(-1);
         }
-        windows.is_symbolic().then_some(Lane {
+        windows.is_symbolic().then_some(DimWindows {
             extent: n,
             kernel: small(kernel)?,
             stride,
@@ -181,8 +190,14 @@ impl Slide {
         })
     }
 
-    /// As [`Slide::lane`] with pads that give `⌈n / stride⌉` windows: the plan is for extents that leave the same remainder.
-    fn lane_of_same_pads(&self, d: usize, n: Extent, kernel: i64, reach: i64) -> Option<Lane> {
+    /// As [`Slide::along`] with pads that give `⌈n / stride⌉` windows: the plan is for extents that leave the same remainder.
+    fn along_with_same_pads(
+        &self,
+        d: usize,
+        n: Extent,
+        kernel: i64,
+        reach: i64,
+    ) -> Option<DimWindows> {
         let stride = small(self.strides[d])?;
         let windows = n.sum((self.strides[d] - 1).into());
         let windows = windows.quotient(self.strides[d].into());
@@ -198,7 +213,7 @@ impl Slide {
             AutoPad::SameLower => [pads[1], pads[0]],
             _ => pads,
         };
-        Some(Lane {
+        Some(DimWindows {
             extent: n,
             kernel,
             stride,
@@ -210,8 +225,8 @@ impl Slide {
         })
     }
 
-    /// As [`Slide::lane`] for an extent that is a number.
-    fn lane_of_number(&self, d: usize, n: usize, kernel: usize) -> Result<Lane, OpError> {
+    /// As [`Slide::along`] for an extent that is a number.
+    fn along_number(&self, d: usize, n: usize, kernel: usize) -> Result<DimWindows, OpError> {
         let (stride, dilation) = (self.strides[d] as i128, self.dilations[d] as i128);
         let wide = n as i128;
         let reach = (kernel as i128 - 1).saturating_mul(dilation) + 1;
@@ -241,7 +256,7 @@ impl Slide {
         if self.rounding == Rounding::CeilTorch && (windows - 1) * stride >= wide + begin {
             windows -= 1;
         }
-        Ok(Lane {
+        Ok(DimWindows {
             extent: n.into(),
             kernel: extent(kernel),
             stride: stride as i64,
@@ -257,155 +272,6 @@ impl Slide {
 /// `x`, if products of two such numbers are far from the ends of an `i64`.
 fn small(x: usize) -> Option<i64> {
     i64::try_from(x).ok().filter(|x| *x <= 1 << 30)
-}
-
-/// The windows along one dim.
-#[derive(Clone, Debug)]
-pub(super) struct Lane {
-    extent: Extent,
-    kernel: i64,
-    stride: i64,
-    dilation: i64,
-    begin: i64,
-    end: i64,
-    /// How many there are.
-    pub(super) windows: Extent,
-    /// How many places the last window reaches beyond the dim, at most; exactly if the extent is a number.
-    beyond: i128,
-}
-
-impl Lane {
-    /// How many places of the first window lie before the dim.
-    pub(super) fn begin(&self) -> i64 {
-        self.begin
-    }
-
-    /// The index of element `k` of window `o`, which may lie in the padding.
-    fn place(&self, o: &Scalar, k: &Scalar) -> Scalar {
-        self.unpadded(&self.padded_place(o, k))
-    }
-
-    /// The same, counted from the first place of the first window on.
-    pub(super) fn padded_place(&self, o: &Scalar, k: &Scalar) -> Scalar {
-        let times = |x: &Scalar, by: i64| if by == 1 { x.clone() } else { x * by };
-        times(o, self.stride) + times(k, self.dilation)
-    }
-
-    /// The index in the dim of a place that is counted so.
-    pub(super) fn unpadded(&self, place: &Scalar) -> Scalar {
-        match self.begin {
-            0 => place.clone(),
-            begin => place - begin,
-        }
-    }
-
-    /// How many places the windows reach over, from the first place of the first one on: the dim with what lies before and behind it.
-    pub(super) fn padded_extent(&self) -> Extent {
-        let around = i128::from(self.begin) + self.beyond.max(0);
-        self.extent
-            .sum(usize::try_from(around).unwrap_or(usize::MAX).into())
-    }
-
-    /// Whether index `i` lies in the dim, where it may not.
-    pub(super) fn inside(&self, i: &Scalar) -> Option<Scalar> {
-        let low = (self.begin > 0).then(|| i.ge(index(0)));
-        let high = (self.beyond > 0).then(|| i.lt(Scalar::extent(self.extent)));
-        and(low, high)
-    }
-
-    /// Whether there may be a window with no element in the dim. Of very many windows there may.
-    pub(super) fn may_miss(&self) -> bool {
-        match (self.windows.number(), self.extent.number()) {
-            (Some(windows), Some(n)) => {
-                windows > 1 << 20 || (0..windows).any(|o| self.count_of(o, extent(n)) == 0)
-            }
-            _ => {
-                // Each window ends in the dim or behind it, begins before its end, and does not step over it.
-                let reach = i128::from(self.kernel - 1) * i128::from(self.dilation) + 1;
-                let meets = i128::from(self.begin) < reach && self.beyond < reach;
-                !meets || self.dilation > extent(self.extent.least())
-            }
-        }
-    }
-
-    /// How many elements of window `o` lie in the dim, of `n` elements.
-    fn count_of(&self, o: usize, n: i64) -> i64 {
-        let start = o as i64 * self.stride - self.begin;
-        let before = |bound: i64| {
-            let count = ((bound - start).max(0) + self.dilation - 1) / self.dilation;
-            count.min(self.kernel)
-        };
-        before(n) - before(0)
-    }
-
-    /// How many elements of window `o` lie in the dim, with `padding` also counting what lies in the
-    /// padding; `None` if these are all elements of the kernel in every window.
-    fn count(&self, o: &Scalar, padding: bool) -> Option<Scalar> {
-        let behind = if padding { self.end } else { 0 };
-        let first_misses = !padding && self.begin > 0;
-        if !first_misses && self.beyond <= i128::from(behind) {
-            return None;
-        }
-        // Of the windows' places, the first of which is `-begin`.
-        let before = |bound: Scalar| {
-            let ahead = (bound - o * self.stride).max(index(0));
-            let count = (ahead + (self.dilation - 1)) / self.dilation;
-            count.min(index(self.kernel))
-        };
-        let shift = usize::try_from(self.begin + behind).unwrap_or_default();
-        let high = before(Scalar::extent(self.extent.sum(shift.into())));
-        Some(match first_misses {
-            true => high - before(index(self.begin)),
-            false => high,
-        })
-    }
-}
-
-/// The number of elements of windows `o` that lie in the dims, with `padding` also counting what lies
-/// in the padding.
-pub(super) fn count(lanes: &[Lane], o: &[Scalar], padding: bool) -> Scalar {
-    let mut fixed = 1i64;
-    let mut product: Option<Scalar> = None;
-    for (lane, o) in lanes.iter().zip(o) {
-        match (lane.count(o, padding), product.take()) {
-            (Some(count), Some(known)) => product = Some(known * count),
-            (Some(count), None) => product = Some(count),
-            (None, known) => {
-                fixed = fixed.saturating_mul(lane.kernel);
-                product = known;
-            }
-        }
-    }
-    match product {
-        Some(product) if fixed == 1 => product,
-        Some(product) => product * fixed,
-        None => index(fixed),
-    }
-}
-
-/// The indices of elements `k` of windows `o`, and whether they lie in the dims, where they may not.
-pub(super) fn places(lanes: &[Lane], o: &[Scalar], k: &[Scalar]) -> (Vec<Scalar>, Option<Scalar>) {
-    let all = lanes.iter().zip(o.iter().zip(k));
-    let places: Vec<Scalar> = all.map(|(lane, (o, k))| lane.place(o, k)).collect();
-    let guards = lanes.iter().zip(&places).map(|(lane, i)| lane.inside(i));
-    let guard = guards.fold(None, and);
-    (places, guard)
-}
-
-/// `x` where `guard` holds, otherwise `fill`.
-pub(super) fn guarded(guard: Option<Scalar>, x: Scalar, fill: Scalar) -> Scalar {
-    match guard {
-        Some(guard) => select(guard, x, fill),
-        None => x,
-    }
-}
-
-/// Both conditions, where there are any.
-pub(super) fn and(a: Option<Scalar>, b: Option<Scalar>) -> Option<Scalar> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a & b),
-        (a, b) => a.or(b),
-    }
 }
 
 #[cfg(test)]
@@ -427,10 +293,10 @@ mod tests {
     #[test]
     fn windows_by_rounding_and_pads() {
         let of = |stride, pads, auto, rounding| {
-            let lane = slide(stride, pads, auto, rounding);
-            let lane = lane.lane(0, 5.into(), 2).unwrap();
-            let windows = lane.windows.example();
-            let counts = (0..windows).map(|o| lane.count_of(o, 5));
+            let slide = slide(stride, pads, auto, rounding);
+            let along = slide.along(0, 5.into(), 2).unwrap();
+            let windows = along.windows.example();
+            let counts = (0..windows).map(|o| along.count_of(o, 5));
             (windows, counts.collect::<Vec<_>>())
         };
         let explicit = AutoPad::Explicit;

@@ -140,8 +140,8 @@ fn as_the_formula_says() {
                 auto_pad,
             };
             let extents = shape.map(Extent::from);
-            let lanes = [op.lane(0, extents[2]), op.lane(1, extents[3])];
-            padded += usize::from(op.padded_extents(&lanes, &extents).is_some());
+            let dims = [op.along(0, extents[2]), op.along(1, extents[3])];
+            padded += usize::from(op.padded_extents(&dims, &extents).is_some());
             images += 1;
             let image = counting(&shape);
             let text = |x: [usize; 2]| format!("{},{}", x[0], x[1]);
