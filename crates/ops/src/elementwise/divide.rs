@@ -3,7 +3,7 @@
 //! Specification: Divide-1. Of integers the quotient is rounded down if `m_pythondiv`, else toward
 //! zero; division by zero, which is undefined, gives 0.
 
-use super::rows::signs_differ;
+use super::formulas::signs_differ;
 use super::{Broadcast, Class, Mode, Output};
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};

@@ -14,6 +14,7 @@ pub(crate) mod convert_like;
 pub(crate) mod convert_promote_types;
 pub(crate) mod divide;
 pub(crate) mod elu;
+mod formulas;
 pub(crate) mod gelu;
 pub(crate) mod hard_sigmoid;
 pub(crate) mod identity;
@@ -27,7 +28,8 @@ pub(crate) mod swish;
 
 pub(crate) use broadcast::{Broadcast, Mode, read};
 pub(crate) use class::{Class, Output};
-pub(crate) use rows::{ROWS, sigmoid};
+pub(crate) use formulas::sigmoid;
+pub(crate) use rows::ROWS;
 
 use crate::attrs::Attributes;
 use crate::error::ensure;

@@ -2,7 +2,7 @@
 //!
 //! Specification: Swish-4. `beta` is an optional input of one element, 1 if it is not there.
 
-use super::rows::sigmoid;
+use super::formulas::sigmoid;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
