@@ -181,6 +181,27 @@ mod tests {
         });
     }
 
+    /// Two tasks, neither of which ends before the other has begun; [`Meeting::met`] tells whether they did in time.
+    #[derive(Default)]
+    struct Meeting {
+        begun: AtomicUsize,
+        met: AtomicUsize,
+    }
+
+    impl Tasks for Meeting {
+        fn task(&self, _: Round, _: usize, _: usize) {
+            self.begun.fetch_add(1, Ordering::SeqCst);
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_secs(20) {
+                if self.begun.load(Ordering::SeqCst) == 2 {
+                    self.met.fetch_add(1, Ordering::SeqCst);
+                    return;
+                }
+                std::thread::yield_now();
+            }
+        }
+    }
+
     #[test]
     fn a_panic_is_passed_on_and_the_threads_stay() {
         let pool = Pool::new(NonZeroUsize::new(2));
@@ -195,5 +216,8 @@ mod tests {
         }
         pool.run(&sums, Round::default(), 11, 2);
         assert_eq!(sums.0[0].load(Ordering::Relaxed), 55);
+        let meeting = Arc::new(Meeting::default());
+        pool.run(&meeting, Round::default(), 2, 2);
+        assert_eq!(meeting.met.load(Ordering::SeqCst), 2);
     }
 }

@@ -5,7 +5,7 @@ use crate::fork;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -58,8 +58,11 @@ impl Crew {
         tasks: usize,
         workers: usize,
     ) -> bool {
-        let Ok(_lead) = self.shared.lead.try_lock() else {
-            return false;
+        let _lead = match self.shared.lead.try_lock() {
+            Ok(lead) => lead,
+            // A round that a panic has ended has left nothing behind.
+            Err(TryLockError::Poisoned(lead)) => lead.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
         };
         self.shared.run(work, round, tasks, workers);
         true
