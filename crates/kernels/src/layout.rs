@@ -3,7 +3,7 @@
 use crate::geometry::{ColumnPanel, parts};
 use crate::grouped_tile::Shape;
 use crate::prepack_coded::MANY_VECTORS;
-use crate::winograd::Windows;
+use crate::winograd_tile::Windows;
 use crate::{Code, Element, Isa, PreparedContraction};
 
 /// Everything that packing an operand depends on besides its elements: packed operands of equal layouts and equal

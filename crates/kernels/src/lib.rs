@@ -171,6 +171,7 @@ mod run;
 mod simd;
 mod tile;
 mod winograd;
+mod winograd_tile;
 mod words;
 
 pub use coded::{Code, Coding};

@@ -17,7 +17,7 @@ use crate::grouped_tile::floats::FloatTiles;
 use crate::grouped_tile::{self, Tiles};
 use crate::isa::Isa;
 use crate::lanes::Number;
-use crate::winograd::transform::Transforms;
+use crate::winograd_tile::Transforms;
 
 /// A type of sums that each instruction set has micro-kernels for.
 pub(crate) trait HasEngine: Number {

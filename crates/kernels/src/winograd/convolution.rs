@@ -2,6 +2,7 @@
 
 use crate::axes::{Axes, Axis};
 use crate::groups::{check_groups, check_overlap};
+use crate::winograd_tile::{HALVES, Windows};
 use crate::{Contraction, Dim, Element};
 
 /// A convolution.
@@ -27,24 +28,8 @@ pub(super) struct Convolution {
     pub(super) out_needed: usize,
 }
 
-/// The windows of a convolution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Windows {
-    pub(super) channels: usize,
-    pub(super) results: usize,
-    /// How far a step is along channels, results, rows and columns.
-    pub(super) steps: [usize; 4],
-    /// Whether the bytes have signs.
-    pub(super) is_signed: bool,
-    /// How many elements there must be.
-    pub(super) needed: usize,
-}
-
 /// The extent of a window, along rows and along columns.
 const WINDOW: usize = 3;
-
-/// The channels of a vector of numbers of 16 bits.
-pub(super) const HALVES: usize = 16;
 
 /// The most channels: a product is at most 255 · 128, and four times a sum of nine for each channel has to fit into an `i32`.
 const MOST_CHANNELS: usize = (i32::MAX / 4 / (9 * 255 * 128)) as usize;

@@ -17,23 +17,18 @@ mod convolution;
 mod pack;
 mod partition;
 mod run;
-pub(crate) mod transform;
 
 use crate::engine::Engine;
 use crate::lanes::Vector;
 use crate::layout::Layout;
 use crate::prepared::next_number;
 use crate::simd::{self, HasEngine};
+use crate::winograd_tile::{POSITIONS, Transforms};
 use crate::{Contraction, Isa};
 use convolution::Convolution;
-pub(crate) use convolution::Windows;
-use transform::Transforms;
 
 pub use partition::WinogradPartition;
 pub use run::WinogradBuffers;
-
-/// The positions of a tile of four by four.
-pub(crate) const POSITIONS: usize = 16;
 
 /// A convolution whose windows are constant, prepared for Winograd's minimal filtering. It never changes, and any number of
 /// threads may run it at once.

@@ -1,10 +1,9 @@
 //! Packing windows, transformed.
 
-use super::convolution::Windows;
-use super::transform::windows;
-use super::{POSITIONS, WinogradConvolution};
+use super::WinogradConvolution;
 use crate::memory::elements;
 use crate::packed::Packed;
+use crate::winograd_tile::{POSITIONS, Windows, windows};
 
 /// The most numbers of a line of words: two for each column of a panel.
 const MOST_HALVES: usize = 32;

@@ -1,8 +1,9 @@
 //! How a run is divided into tasks: by rows of tiles.
 
-use super::{POSITIONS, WinogradConvolution};
+use super::WinogradConvolution;
 use crate::geometry::shares;
 use crate::partition::{LINE, with_slack};
+use crate::winograd_tile::POSITIONS;
 use std::ops::Range;
 
 /// How the runs of a [`WinogradConvolution`] are divided into tasks, which are independent of each other. Results are the same

@@ -1,12 +1,12 @@
 //! Runs.
 
-use super::transform::{ImageTile, ResultTile};
-use super::{MOST_TILES, POSITIONS, WinogradConvolution, WinogradPartition};
+use super::{MOST_TILES, WinogradConvolution, WinogradPartition};
 use crate::memory::elements;
 use crate::packed::Packed;
 use crate::points::PointsAt;
 use crate::run::aligned;
 use crate::tile::{Next, Tile};
+use crate::winograd_tile::{ImageTile, POSITIONS, ResultTile};
 use std::ops::Range;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, Ordering};

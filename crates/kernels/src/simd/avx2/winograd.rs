@@ -1,7 +1,7 @@
 //! Vectors of Winograd's transforms.
 
 use super::store_words;
-use crate::winograd::transform::{self, ImageTile, ResultTile, Transforms, Vectors};
+use crate::winograd_tile::{self, ImageTile, ResultTile, Transforms, Vectors};
 use std::arch::x86_64::*;
 
 pub(in crate::simd) static TRANSFORMS: Transforms = Transforms {
@@ -11,19 +11,19 @@ pub(in crate::simd) static TRANSFORMS: Transforms = Transforms {
 };
 
 /// # Safety
-/// as [`transform::image`].
+/// as [`winograd_tile::image`].
 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
 unsafe fn image(tile: &ImageTile) {
     // SAFETY: the caller's.
-    unsafe { transform::image::<Lanes>(tile) }
+    unsafe { winograd_tile::image::<Lanes>(tile) }
 }
 
 /// # Safety
-/// as [`transform::results`].
+/// as [`winograd_tile::results`].
 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
 unsafe fn results(tile: &ResultTile) {
     // SAFETY: the caller's.
-    unsafe { transform::results::<Lanes>(tile) }
+    unsafe { winograd_tile::results::<Lanes>(tile) }
 }
 
 struct Lanes;

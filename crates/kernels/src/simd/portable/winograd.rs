@@ -1,6 +1,6 @@
 //! Arrays in place of the vectors of Winograd's transforms.
 
-use crate::winograd::transform::{self, ImageTile, ResultTile, Transforms, Vectors};
+use crate::winograd_tile::{self, ImageTile, ResultTile, Transforms, Vectors};
 use std::array::from_fn;
 
 pub(in crate::simd) static TRANSFORMS: Transforms = Transforms {
@@ -10,17 +10,17 @@ pub(in crate::simd) static TRANSFORMS: Transforms = Transforms {
 };
 
 /// # Safety
-/// as [`transform::image`].
+/// as [`winograd_tile::image`].
 unsafe fn image(tile: &ImageTile) {
     // SAFETY: the caller's.
-    unsafe { transform::image::<Lanes>(tile) }
+    unsafe { winograd_tile::image::<Lanes>(tile) }
 }
 
 /// # Safety
-/// as [`transform::results`].
+/// as [`winograd_tile::results`].
 unsafe fn results(tile: &ResultTile) {
     // SAFETY: the caller's.
-    unsafe { transform::results::<Lanes>(tile) }
+    unsafe { winograd_tile::results::<Lanes>(tile) }
 }
 
 struct Lanes;

@@ -1,4 +1,4 @@
-//! The transforms of pixels, windows and sums.
+//! Tiles of [`WinogradConvolution`](crate::WinogradConvolution): the transforms of their pixels, windows and sums.
 //!
 //! > `Bᵀ = (1 0 -1 0; 0 1 1 0; 0 -1 1 0; 0 1 0 -1)`, `2·G = (2 0 0; 1 1 1; 1 -1 1; 0 0 2)`, `Aᵀ = (1 1 1 0; 0 1 -1 -1)`
 
@@ -7,8 +7,24 @@
     reason = "tiles are matrices, and read as such"
 )]
 
-use super::POSITIONS;
-use super::convolution::HALVES;
+/// The positions of a tile of four by four.
+pub(crate) const POSITIONS: usize = 16;
+
+/// The channels of a vector of numbers of 16 bits.
+pub(crate) const HALVES: usize = 16;
+
+/// The windows of a convolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Windows {
+    pub(crate) channels: usize,
+    pub(crate) results: usize,
+    /// How far a step is along channels, results, rows and columns.
+    pub(crate) steps: [usize; 4],
+    /// Whether the bytes have signs.
+    pub(crate) is_signed: bool,
+    /// How many elements there must be.
+    pub(crate) needed: usize,
+}
 
 /// The transforms of an instruction set.
 pub(crate) struct Transforms {
@@ -154,7 +170,7 @@ unsafe fn line_of_image<V: Vectors>([a, b, c, d]: [V::Halves; 4]) -> [V::Halves;
 }
 
 /// `2·G · g · 2·Gᵀ` of `N` windows, whose element in row `r` and column `c` is `g[3·r + c]`.
-pub(super) fn windows<const N: usize>(g: &[[i16; N]; 9]) -> [[i16; N]; POSITIONS] {
+pub(crate) fn windows<const N: usize>(g: &[[i16; N]; 9]) -> [[i16; N]; POSITIONS] {
     let mut positions = [[0; N]; POSITIONS];
     for at in 0..N {
         let mut lines = [[0; 4]; 3];
