@@ -263,7 +263,7 @@ impl Job {
     /// Makes the request idle after a run. Returns how that has ended.
     fn end(&self, state: &mut State, result: Result<()>) -> Result<()> {
         state.is_running = false;
-        // What has come to its end has changed its variables: it is no longer cancelled.
+        // A run that has come to its end has changed its variables: it was not cancelled.
         let result = match result {
             Err(_) if self.stop.load(Ordering::Relaxed) => Err(vinelift::Error::Cancelled.into()),
             ended => ended,

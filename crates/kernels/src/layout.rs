@@ -21,7 +21,7 @@ enum Kind {
         /// The strides of the columns and of `k` among the codes.
         steps: [usize; 2],
     },
-    /// The windows of a [`WinogradConvolution`](crate::WinogradConvolution), in panels of so many columns.
+    /// The windows of a [`WinogradConvolution`](crate::WinogradConvolution), and how many columns a panel has.
     Winograd(Windows, usize),
 }
 
@@ -53,7 +53,7 @@ impl Layout {
         Layout(Kind::Grouped { shape, code, steps })
     }
 
-    /// The layout of the windows of a [`WinogradConvolution`](crate::WinogradConvolution), whose panels have so many columns.
+    /// The layout of the windows of a [`WinogradConvolution`](crate::WinogradConvolution) in panels of `width` columns.
     pub(crate) fn winograd(windows: Windows, width: usize) -> Layout {
         Layout(Kind::Winograd(windows, width))
     }

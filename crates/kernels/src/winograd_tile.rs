@@ -41,14 +41,14 @@ pub(crate) struct ImageTile {
     pub(crate) channels: usize,
     pub(crate) channel_step: usize,
     pub(crate) is_signed: bool,
-    /// Where they go: the channels of each position lie side by side, and those of the next one so many numbers further.
+    /// Where the transformed channels of the first position go, side by side, and how far it is to those of the next one.
     pub(crate) to: *mut i16,
     pub(crate) step: usize,
 }
 
 /// The sums of a tile for a panel of columns.
 pub(crate) struct ResultTile {
-    /// Those of each position lie side by side, and those of the next one so many further.
+    /// The sums of the first position, side by side, and how far it is to those of the next one.
     pub(crate) from: *const i32,
     pub(crate) step: usize,
     /// How many columns there are.

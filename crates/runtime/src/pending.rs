@@ -89,7 +89,7 @@ impl InferRequest {
         streams.0.streams.start(Box::new(move || {
             let result = catch_unwind(AssertUnwindSafe(|| self.run_deep(&stop)));
             let result = result.unwrap_or_else(|panic| Err(Error::internal(text_of(&*panic))));
-            // What has come to its end has changed its variables: it is no longer cancelled.
+            // A run that has come to its end has changed its variables: it was not cancelled.
             let result = match result {
                 Err(_) if stop.load(Ordering::Relaxed) => Err(Error::Cancelled),
                 ended => ended,

@@ -20,7 +20,8 @@ impl Model {
         })
     }
 
-    /// What a variable holds may have been set by another graph, or by a node that declares nothing.
+    /// Checks that `node`, if it reads a variable, may read a value of type `held`: another graph, or a node that declares no
+    /// type, may have set the variable.
     ///
     /// # Errors
     /// If `node` reads a variable that it declares to have another type than `held`.

@@ -31,7 +31,8 @@ pub(super) struct Convolution {
 /// The extent of a window, along rows and along columns.
 const WINDOW: usize = 3;
 
-/// The most channels: a product is at most 255 · 128, and four times a sum of nine for each channel has to fit into an `i32`.
+/// The most channels. A product is at most 255 · 128, a result has nine for each channel, and four times a result must fit into
+/// an `i32`.
 const MOST_CHANNELS: usize = (i32::MAX / 4 / (9 * 255 * 128)) as usize;
 
 /// A dim as the image, the windows and `out` see it.
@@ -43,33 +44,24 @@ struct Step {
     out: usize,
 }
 
-impl Convolution {
-    /// The convolution that a contraction is, if it is one whose windows are the right operand, or the left one.
-    pub(super) fn of(contraction: &Contraction, windows_are_right: bool) -> Option<Convolution> {
-        check_groups(contraction).ok()?;
-        check_overlap(contraction).ok()?;
-        let is_left_signed = match contraction.element {
-            Element::U8I8 => false,
-            Element::I8U8 => true,
-            Element::F32 | Element::F64 => return None,
-        };
-        let step = |dim: &Dim| match windows_are_right {
-            true => Step {
-                extent: dim.extent,
-                image: dim.left,
-                windows: dim.right,
-                out: dim.out,
-            },
-            false => Step {
-                extent: dim.extent,
-                image: dim.right,
-                windows: dim.left,
-                out: dim.out,
-            },
-        };
+/// The dims of a convolution: of pictures and their rows `y` and columns `x`, of results, and of the windows' rows, columns and
+/// channels.
+struct Dims {
+    pictures: Vec<Step>,
+    y: Step,
+    x: Step,
+    results: Step,
+    row: Step,
+    column: Step,
+    channel: Step,
+}
+
+impl Dims {
+    /// Those of a contraction with windows of 3 × 3 that step by one; `None` if it has others.
+    fn of(contraction: &Contraction, windows_are_right: bool) -> Option<Dims> {
         let steps = |dims: &[Dim]| -> Vec<Step> {
             let dims = dims.iter().filter(|dim| dim.extent != 1);
-            dims.map(step).collect()
+            dims.map(|dim| Step::of(dim, windows_are_right)).collect()
         };
         let (mut pixels, columns) = match windows_are_right {
             true => (steps(&contraction.m), steps(&contraction.n)),
@@ -93,8 +85,53 @@ impl Convolution {
         };
         let (x, y) = (along(column.image)?, along(row.image)?);
         let is_window = row.extent == WINDOW && column.extent == WINDOW;
-        let is_even = channel.extent.is_multiple_of(2);
-        if !is_window || !is_even || channel.extent > MOST_CHANNELS {
+        is_window.then_some(Dims {
+            pictures: pixels,
+            y,
+            x,
+            results,
+            row,
+            column,
+            channel,
+        })
+    }
+}
+
+impl Step {
+    fn of(dim: &Dim, windows_are_right: bool) -> Step {
+        let (image, windows) = match windows_are_right {
+            true => (dim.left, dim.right),
+            false => (dim.right, dim.left),
+        };
+        Step {
+            extent: dim.extent,
+            image,
+            windows,
+            out: dim.out,
+        }
+    }
+}
+
+impl Convolution {
+    /// The convolution that a contraction is, if it is one whose windows are the right operand, or the left one.
+    pub(super) fn of(contraction: &Contraction, windows_are_right: bool) -> Option<Convolution> {
+        check_groups(contraction).ok()?;
+        check_overlap(contraction).ok()?;
+        let is_left_signed = match contraction.element {
+            Element::U8I8 => false,
+            Element::I8U8 => true,
+            Element::F32 | Element::F64 => return None,
+        };
+        let Dims {
+            pictures,
+            y,
+            x,
+            results,
+            row,
+            column,
+            channel,
+        } = Dims::of(contraction, windows_are_right)?;
+        if !channel.extent.is_multiple_of(2) || channel.extent > MOST_CHANNELS {
             return None;
         }
         let window = [results, row, column, channel];
@@ -103,22 +140,18 @@ impl Convolution {
             results: results.extent,
             steps: [channel, results, row, column].map(|dim| dim.windows),
             is_signed: windows_are_right != is_left_signed,
-            needed: needed(window.map(|dim| (dim.extent, dim.windows)))?,
+            needed: needed(window.iter(), |dim| dim.windows)?,
         };
-        let pictures = pixels.iter().map(|dim| Axis {
-            extent: dim.extent,
-            strides: [dim.image, dim.out],
-        });
-        let pictures_of = |stride: fn(&Step) -> usize| {
-            let dims = pixels.iter().map(move |dim| (dim.extent, stride(dim)));
-            dims.collect::<Vec<_>>()
-        };
-        let image = [y, x, row, column, channel].map(|dim| (dim.extent, dim.image));
-        let out = [y, x, results].map(|dim| (dim.extent, dim.out));
+        let image = [y, x, row, column, channel];
+        let out = [y, x, results];
         Some(Convolution {
-            image_needed: needed(pictures_of(|dim| dim.image).into_iter().chain(image))?,
-            out_needed: needed(pictures_of(|dim| dim.out).into_iter().chain(out))?,
-            pictures: Axes::new(pictures).ok()?,
+            image_needed: needed(pictures.iter().chain(&image), |dim| dim.image)?,
+            out_needed: needed(pictures.iter().chain(&out), |dim| dim.out)?,
+            pictures: Axes::new(pictures.iter().map(|dim| Axis {
+                extent: dim.extent,
+                strides: [dim.image, dim.out],
+            }))
+            .ok()?,
             extents: [y.extent, x.extent],
             image_steps: [y.image, x.image],
             out_steps: [y.out, x.out],
@@ -139,12 +172,12 @@ impl Convolution {
     /// Whether the products that are saved are worth the transforms, both counted in multiply-adds of vectors of 16 products, for
     /// each tile.
     pub(super) fn pays(&self) -> bool {
-        /// Of the transforms: for each channel of a tile, and for each result of one.
+        /// The transforms of a channel of a tile, whose pixels have their channels together or apart, and of a result of one.
         const CHANNEL: usize = 2;
         const CHANNEL_APART: usize = 20;
         const RESULT: usize = 3;
         const RESULT_APART: usize = 6;
-        /// What a micro-kernel takes besides its products: those of as many channels.
+        /// Calling a micro-kernel and storing its sums takes as long as the products of this many channels.
         const CALL: usize = 10;
         let points = |extents: [usize; 2]| extents[0].saturating_mul(extents[1]);
         let (tiles, pixels) = (points(self.tiles()), points(self.extents));
@@ -198,11 +231,14 @@ impl Convolution {
     }
 }
 
-/// How many elements there are to the last, if their offsets fit into 32 bits.
-fn needed(dims: impl IntoIterator<Item = (usize, usize)>) -> Option<usize> {
-    let axes = dims.into_iter().map(|(extent, stride)| Axis {
-        extent,
-        strides: [stride],
+/// How many elements there are to the last of these dims, if their offsets fit into 32 bits.
+fn needed<'s>(
+    dims: impl Iterator<Item = &'s Step>,
+    stride: impl Fn(&Step) -> usize,
+) -> Option<usize> {
+    let axes = dims.map(|dim| Axis {
+        extent: dim.extent,
+        strides: [stride(dim)],
     });
     let axes = Axes::new(axes).ok()?;
     (axes.points() > 0).then(|| axes.last(0) + 1)

@@ -65,10 +65,10 @@ impl std::fmt::Debug for Micro {
 }
 
 impl Micro {
-    /// The vectors of a panel: as many as leave a register for the address of each row.
+    /// The vectors of a panel: with two, tiles have a register for the address of each row.
     const VECTORS: usize = 2;
 
-    /// Those of an instruction set whose words have two numbers; others multiply bytes.
+    /// Those of an instruction set that multiplies words of two numbers; `None` for one that multiplies bytes.
     fn of(isa: Isa) -> Option<Micro> {
         let engine = <i32 as HasEngine>::engine(isa, false);
         let vectors = Micro::VECTORS.min(engine.strided.len());
@@ -160,7 +160,7 @@ impl WinogradConvolution {
         self.convolution.results.div_ceil(self.engine.width())
     }
 
-    /// How many words the windows have at each position of a panel. Those of all positions of a panel follow each other.
+    /// How many words of windows a panel has for each position. Those of its positions follow each other.
     fn position_words(&self) -> usize {
         self.convolution.channels / 2 * self.engine.width()
     }
