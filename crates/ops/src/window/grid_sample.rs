@@ -108,7 +108,7 @@ impl Op for GridSample {
             [0, 1].map(|k| self.sampled(cx, 1 - k as i64, extents[k], [whole, wide]));
         cx.define(out, |cx, at| {
             let point = [at[0].clone(), at[2].clone(), at[3].clone()];
-            // The neighbour so many rows and columns behind a position.
+            // The element at `[i + rows, j + columns]`.
             let element = |cx: &Lower<'_>, [i, j]: [&Scalar; 2], [rows, columns]: [i64; 2]| {
                 let moved = |from: &Scalar, by| from.clone().cast(ElementType::I64) + by;
                 let (below, right) = (moved(i, rows), moved(j, columns));
@@ -155,8 +155,8 @@ struct Sampled {
 }
 
 impl GridSample {
-    /// The type of positions in dims of these extents: 32 bits, half of which are not computed with in every vector, are enough
-    /// where those that lie far outside need not be told apart.
+    /// The type of positions in dims of these extents: `i32`, of which twice as many fit into a vector, where positions far
+    /// outside need not be told apart, else `i64`.
     fn position_type(&self, extents: [Extent; 2]) -> ElementType {
         let is_small = |n: &Extent| n.number().is_some_and(|n| n <= MOST_SMALL);
         match self.padding_mode != Padding::Reflection && extents.iter().all(is_small) {
@@ -217,7 +217,7 @@ impl GridSample {
     /// The index into a dim of extent `n` for position `i`: any where that lies outside with `zeros`.
     fn place(&self, i: &Scalar, n: Extent) -> Scalar {
         match self.padding_mode {
-            // A load alone is not worth a guard. With several, points outside save the others.
+            // One load is cheaper than a branch around it; of several, branches leave out those outside.
             Padding::Zeros if self.mode != Mode::Nearest => i.clone(),
             Padding::Zeros | Padding::Border => i.max(index(0)).min(last(n)),
             Padding::Reflection => {
@@ -270,7 +270,7 @@ const FAR: f64 = (1u64 << 60) as f64;
 /// The most elements of a dim whose positions are known to be small: every `f32` near to it has all integers.
 const MOST_SMALL: usize = 1 << 20;
 
-/// Positions that lie further outside of a small dim are taken for one that is so far outside: all neighbours of both are.
+/// Positions further outside of a small dim are moved to this distance from it: no neighbour of either lies inside.
 const BEYOND: i64 = 8;
 
 /// A position as it is: what is computed with it does not overflow.

@@ -76,7 +76,8 @@ pub enum Reason {
     Apart(usize),
     /// It folds, and its reader writes where indices say: no pass and no kernel for folds serves such a stage.
     ByIndex,
-    /// Its reader computes an index of it: vectors of it would become scalars, as elements that indices choose are looked up one by one.
+    /// Its reader makes an index of it, and looks up the elements that indices choose one by one: vectors of it would become
+    /// scalars.
     InIndex,
     /// The fused stage would have too many nodes.
     TooLarge,
