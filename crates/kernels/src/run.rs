@@ -288,17 +288,8 @@ impl PreparedContraction {
     ) {
         assert!(plan.kernel == self.number, "the plan is another kernel's");
         let part = &plan.parts[task];
-        let written = match (&part.region, buffers.out_start) {
-            (Some(region), start) if region.start >= start => region.end - start,
-            (None, 0) => self.out_needed,
-            (_, start) => panic!("`out` begins at element {start}, after some that a task writes"),
-        };
-        let bytes = written * size_of::<T>();
-        assert!(
-            buffers.out_bytes >= bytes,
-            "`out` has {} bytes of {bytes}",
-            buffers.out_bytes
-        );
+        let out = (buffers.out_start, buffers.out_bytes);
+        check_out(part.region.as_ref(), self.out_needed, size_of::<T>(), out);
         let out_start = buffers.out.cast::<T>().wrapping_sub(buffers.out_start);
         let (rows, row_code) = self.rows_operand::<T>(plan, part, buffers);
         let (columns, column_code) = match plan.columns {
@@ -348,6 +339,26 @@ impl PreparedContraction {
             }
         }
     }
+}
+
+/// Checks that `out`, whose elements have `size` bytes and of which `bytes` are there from element `start` on, has those of
+/// the `region` that a task writes, or all that are `needed` where these do not lie together.
+///
+/// # Panics
+/// if it has not.
+pub(crate) fn check_out(
+    region: Option<&Range<usize>>,
+    needed: usize,
+    size: usize,
+    (start, bytes): (usize, usize),
+) {
+    let written = match (region, start) {
+        (Some(region), start) if region.start >= start => region.end - start,
+        (None, 0) => needed,
+        (_, start) => panic!("`out` begins at element {start}, after some that a task writes"),
+    };
+    let written = written * size;
+    assert!(bytes >= written, "`out` has {bytes} bytes of {written}");
 }
 
 /// The next start of a cache line.

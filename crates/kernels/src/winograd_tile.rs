@@ -7,6 +7,9 @@
     reason = "tiles are matrices, and read as such"
 )]
 
+use crate::lanes::Simd;
+use crate::points::MOST_LANES;
+
 /// The positions of a tile of four by four.
 pub(crate) const POSITIONS: usize = 16;
 
@@ -58,28 +61,22 @@ pub(crate) struct ResultTile {
     pub(crate) to_step: usize,
 }
 
-/// Vectors of [`HALVES`] numbers of 16 bits, and of `WORDS` of 32 bits. Results are modulo 2^16 and 2^32.
+/// Vectors of words, and of [`HALVES`] numbers of 16 bits. Results are modulo 2^32 and 2^16.
 ///
 /// # Safety
 /// of every function: the machine has the instructions, and what is read or written may be. Pointers need no alignment.
-pub(crate) trait Vectors {
+pub(crate) trait Vectors: Simd<T = i32> {
     type Halves: Copy;
-    type Words: Copy;
-    /// At most [`MOST_WORDS`].
-    const WORDS: usize;
 
     /// Bytes, with signs or without.
     unsafe fn widen<const SIGNED: bool>(from: *const u8) -> Self::Halves;
     unsafe fn store_halves(to: *mut i16, v: Self::Halves);
     unsafe fn add_halves(a: Self::Halves, b: Self::Halves) -> Self::Halves;
     unsafe fn sub_halves(a: Self::Halves, b: Self::Halves) -> Self::Halves;
-    unsafe fn load(from: *const i32) -> Self::Words;
-    unsafe fn store(to: *mut i32, v: Self::Words);
-    unsafe fn store_first(to: *mut i32, v: Self::Words, lanes: usize);
-    unsafe fn add(a: Self::Words, b: Self::Words) -> Self::Words;
-    unsafe fn sub(a: Self::Words, b: Self::Words) -> Self::Words;
+    unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
+    unsafe fn sub(a: Self::V, b: Self::V) -> Self::V;
     /// A fourth of multiples of four.
-    unsafe fn quarter(v: Self::Words) -> Self::Words;
+    unsafe fn quarter(v: Self::V) -> Self::V;
 }
 
 /// `Bᵀ · d · B` for each channel.
@@ -200,7 +197,7 @@ fn line_of_window([a, b, c]: [i16; 3]) -> [i16; 4] {
 /// The machine has the instructions of `V`; vectors of all columns may be read, and all columns written where they are not null.
 #[inline(always)]
 pub(crate) unsafe fn results<V: Vectors>(tile: &ResultTile) {
-    for column in (0..tile.columns).step_by(V::WORDS) {
+    for column in (0..tile.columns).step_by(V::LANES) {
         let lanes = tile.columns - column;
         // SAFETY: the caller's.
         unsafe {
@@ -223,9 +220,9 @@ pub(crate) unsafe fn results<V: Vectors>(tile: &ResultTile) {
                     }
                     let to = to.add(column * tile.to_step);
                     let result = V::quarter(results[at]);
-                    match lanes.min(V::WORDS) {
+                    match lanes.min(V::LANES) {
                         lanes if tile.to_step != 1 => scatter::<V>(to, tile.to_step, result, lanes),
-                        lanes if lanes < V::WORDS => V::store_first(to, result, lanes),
+                        lanes if lanes < V::LANES => V::store_first(to, result, lanes),
                         _ => V::store(to, result),
                     }
                 }
@@ -239,8 +236,8 @@ pub(crate) unsafe fn results<V: Vectors>(tile: &ResultTile) {
 /// # Safety
 /// The machine has the instructions of `V`, which has as many lanes, and the words may be written.
 #[inline(always)]
-unsafe fn scatter<V: Vectors>(to: *mut i32, step: usize, v: V::Words, lanes: usize) {
-    let mut words = [0; MOST_WORDS];
+unsafe fn scatter<V: Vectors>(to: *mut i32, step: usize, v: V::V, lanes: usize) {
+    let mut words = [0; MOST_LANES];
     // SAFETY: the caller's; a vector has no more lanes.
     unsafe {
         V::store(words.as_mut_ptr(), v);
@@ -250,15 +247,12 @@ unsafe fn scatter<V: Vectors>(to: *mut i32, step: usize, v: V::Words, lanes: usi
     }
 }
 
-/// The most lanes of a vector of words.
-const MOST_WORDS: usize = 8;
-
 /// `Aᵀ · m`
 ///
 /// # Safety
 /// The machine has the instructions.
 #[inline(always)]
-unsafe fn line_of_results<V: Vectors>([a, b, c, d]: [V::Words; 4]) -> [V::Words; 2] {
+unsafe fn line_of_results<V: Vectors>([a, b, c, d]: [V::V; 4]) -> [V::V; 2] {
     // SAFETY: the caller's.
     unsafe { [V::add(V::add(a, b), c), V::sub(V::sub(b, c), d)] }
 }

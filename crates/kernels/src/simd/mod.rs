@@ -73,7 +73,7 @@ pub(crate) fn float_tiles(isa: Isa) -> &'static FloatTiles {
 pub(crate) fn transforms(isa: Isa) -> &'static Transforms {
     match isa.instructions() {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 | Isa::Avx512Halves | Isa::AvxVnni | Isa::Avx2 => &avx2::winograd::TRANSFORMS,
+        Isa::Avx512 | Isa::AvxVnni | Isa::Avx2 => &avx2::winograd::TRANSFORMS,
         _ => &portable::winograd::TRANSFORMS,
     }
 }

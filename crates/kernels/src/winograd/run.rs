@@ -4,7 +4,7 @@ use super::{MOST_TILES, WinogradConvolution, WinogradPartition};
 use crate::memory::elements;
 use crate::packed::Packed;
 use crate::points::PointsAt;
-use crate::run::aligned;
+use crate::run::{aligned, check_out};
 use crate::tile::{Next, Tile};
 use crate::winograd_tile::{ImageTile, POSITIONS, ResultTile};
 use std::ops::Range;
@@ -48,17 +48,9 @@ impl WinogradConvolution {
     ) {
         assert!(plan.kernel == self.number, "the plan is another kernel's");
         let rows = plan.shares[task].clone();
-        let written = match (plan.region(task), buffers.out_start) {
-            (Some(region), start) if region.start >= start => region.end - start,
-            (None, 0) => self.convolution.out_needed,
-            (_, start) => panic!("`out` begins at element {start}, after some that a task writes"),
-        };
-        let bytes = written * size_of::<i32>();
-        assert!(
-            buffers.out_bytes >= bytes,
-            "`out` has {} bytes of {bytes}",
-            buffers.out_bytes
-        );
+        let (region, needed) = (plan.region(task), self.convolution.out_needed);
+        let out = (buffers.out_start, buffers.out_bytes);
+        check_out(region.as_ref(), needed, size_of::<i32>(), out);
         let words = self.panels() * POSITIONS * self.position_words();
         let windows = buffers.windows.transformed_words(words);
         let worker = aligned(worker);

@@ -1,6 +1,6 @@
 //! Vectors of Winograd's transforms.
 
-use super::store_words;
+use super::{Halves, Words};
 use crate::winograd_tile::{self, ImageTile, ResultTile, Transforms, Vectors};
 use std::arch::x86_64::*;
 
@@ -15,7 +15,7 @@ pub(in crate::simd) static TRANSFORMS: Transforms = Transforms {
 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
 unsafe fn image(tile: &ImageTile) {
     // SAFETY: the caller's.
-    unsafe { winograd_tile::image::<Lanes>(tile) }
+    unsafe { winograd_tile::image::<Words<Halves>>(tile) }
 }
 
 /// # Safety
@@ -23,15 +23,11 @@ unsafe fn image(tile: &ImageTile) {
 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
 unsafe fn results(tile: &ResultTile) {
     // SAFETY: the caller's.
-    unsafe { winograd_tile::results::<Lanes>(tile) }
+    unsafe { winograd_tile::results::<Words<Halves>>(tile) }
 }
 
-struct Lanes;
-
-impl Vectors for Lanes {
+impl Vectors for Words<Halves> {
     type Halves = __m256i;
-    type Words = __m256i;
-    const WORDS: usize = 8;
 
     #[inline(always)]
     unsafe fn widen<const SIGNED: bool>(from: *const u8) -> __m256i {
@@ -58,21 +54,6 @@ impl Vectors for Lanes {
     unsafe fn sub_halves(a: __m256i, b: __m256i) -> __m256i {
         // SAFETY: as `widen`.
         unsafe { _mm256_sub_epi16(a, b) }
-    }
-    #[inline(always)]
-    unsafe fn load(from: *const i32) -> __m256i {
-        // SAFETY: as `widen`, and all lanes may be read.
-        unsafe { _mm256_loadu_si256(from.cast()) }
-    }
-    #[inline(always)]
-    unsafe fn store(to: *mut i32, v: __m256i) {
-        // SAFETY: as `store_halves`.
-        unsafe { _mm256_storeu_si256(to.cast(), v) }
-    }
-    #[inline(always)]
-    unsafe fn store_first(to: *mut i32, v: __m256i, lanes: usize) {
-        // SAFETY: as `widen`; the caller's lanes may be written.
-        unsafe { store_words(to.cast(), _mm256_castsi256_ps(v), lanes) }
     }
     #[inline(always)]
     unsafe fn add(a: __m256i, b: __m256i) -> __m256i {
