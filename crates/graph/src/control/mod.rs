@@ -18,6 +18,8 @@ mod run;
 pub use error::ControlError;
 pub use run::Body;
 
+use vinelift_ops::TensorType;
+
 /// A node that runs sub-graphs, by positions: of its inputs and outputs among its ports, of a body's
 /// parameters and results in that body.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +89,14 @@ impl Repeat {
     pub(crate) fn carried(&self, from: usize) -> Option<usize> {
         let to = |f: &Feed| matches!(f, Feed::Carried { result, .. } if *result == from);
         self.feeds.iter().position(to)
+    }
+}
+
+/// The shape of the number of an iteration, of which a body declares the type: `[1]` if that has a rank of 1, else `[]`.
+pub(crate) fn iteration_shape(declared: &TensorType) -> &'static [usize] {
+    match declared.shape.rank() {
+        Some(1) => &[1],
+        _ => &[],
     }
 }
 

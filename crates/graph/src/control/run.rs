@@ -2,7 +2,7 @@
 
 use super::collected::Collected;
 use super::parts::part;
-use super::{Branch, Collect, Control, ControlError, Feed, Repeat};
+use super::{Branch, Collect, Control, ControlError, Feed, Repeat, iteration_shape};
 use vinelift_ops::TensorType;
 use vinelift_tensor::{ElementType, Tensor, TensorError};
 use vinelift_xml::BodyKind;
@@ -205,10 +205,7 @@ fn is_true<E>(condition: &Tensor) -> Result<bool, ControlError<E>> {
 
 /// The number of an iteration as a tensor of the type that the body declares.
 fn number(iteration: usize, ty: &TensorType) -> Result<Tensor, TensorError> {
-    let shape: &[usize] = match ty.shape.rank() {
-        Some(1) => &[1],
-        _ => &[],
-    };
+    let shape = iteration_shape(ty);
     match ty.element {
         ElementType::I32 => Tensor::from_slice(shape, &[iteration as i32]),
         _ => Tensor::from_slice(shape, &[iteration as i64]),

@@ -1,6 +1,6 @@
 //! The types of what a node that runs sub-graphs gives.
 
-use crate::control::{Branch, Collect, Control, Feed, Repeat, Slices};
+use crate::control::{Branch, Collect, Control, Feed, Repeat, Slices, iteration_shape};
 use crate::error::Problem;
 use crate::model::{Model, Node, NodeKind, TensorId};
 use crate::specialize::{BodyTypes, Budget, Types, infer_body};
@@ -298,10 +298,7 @@ fn iteration_type(body: &Model, parameter: NodeIndex) -> Result<TensorType, Prob
         }) => TensorType::new(ElementType::I64, shape.clone()),
         _ => body.declared_type(parameter),
     };
-    let shape: &[usize] = match declared.shape.rank() {
-        Some(1) => &[1],
-        _ => &[],
-    };
+    let shape = iteration_shape(&declared);
     let is_integer = matches!(declared.element, ElementType::I32 | ElementType::I64);
     if is_integer && declared.shape.contains(shape) {
         return Ok(TensorType::new(declared.element, shape.into()));
