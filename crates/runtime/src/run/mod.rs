@@ -111,18 +111,16 @@ impl Run<'_> {
         interface: &Interface,
     ) -> Result<(), Error> {
         for (tensor, variable) in &interface.reads {
-            if let Some(held) = self.variables.get(variable) {
-                let ty =
-                    TensorType::new(held.memory().element_type(), held.shape().as_slice().into());
-                let fits = interface.graph.expect_held(tensor.node, &ty);
-                fits.map_err(|e| Error::Fault(e.to_string()))?;
-            }
-            match self.variables.get(variable) {
-                Some(held) if held.capacity().is_some() => {
-                    values.declare(*tensor, held.memory().element_type(), &held.shape());
-                }
-                Some(held) => values.set(*tensor, held.memory().clone(), &mut self.texts)?,
-                None => {}
+            let Some(held) = self.variables.get(variable) else {
+                continue;
+            };
+            let (element, shape) = (held.memory().element_type(), held.shape());
+            let ty = TensorType::new(element, shape.as_slice().into());
+            let fits = interface.graph.expect_held(tensor.node, &ty);
+            fits.map_err(|e| Error::Fault(e.to_string()))?;
+            match held.capacity() {
+                Some(_) => values.declare(*tensor, element, &shape),
+                None => values.set(*tensor, held.memory().clone(), &mut self.texts)?,
             }
         }
         Ok(())

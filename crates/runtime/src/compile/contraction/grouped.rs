@@ -1,6 +1,6 @@
 //! Contractions of rows with constants of few bits whose sums are scaled group by group.
 
-use super::{Kind, MOST_SCRATCH, PackedContraction, Place, isa, sharing, tasks_of};
+use super::{Kind, MOST_SCRATCH, PackedContraction, Place, in_buffer, isa, sharing, tasks_of};
 use crate::compile::Settings;
 use crate::compile::constant_operand::{CodingSource, Constants, is_of_left, is_of_right};
 use crate::compile::slot::Slot;
@@ -116,8 +116,7 @@ impl GroupedContraction {
 
     pub(super) fn regions(&self) -> Option<Vec<Range<usize>>> {
         let regions = (0..self.plan.tasks()).map(|task| self.plan.region(task));
-        let moved = regions.map(|r| r.map(|r| r.start + self.out.base..r.end + self.out.base));
-        moved.collect()
+        in_buffer(regions, &self.out)
     }
 
     pub(super) fn tasks(&self) -> usize {

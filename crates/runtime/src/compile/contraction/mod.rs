@@ -15,7 +15,7 @@ use strided::StridedContraction;
 use vinelift_codegen::{Pointer, Vectors};
 use vinelift_kernels as kernels;
 use vinelift_kernels::Packed;
-use vinelift_nest::{BufferId, Contraction, SubNest};
+use vinelift_nest::{BufferId, Contraction, Strided, SubNest};
 use winograd::Convolution;
 
 /// A contraction with its kernel, how that is cut into tasks, and its constant operands as the kernel reads them.
@@ -206,6 +206,16 @@ impl PackedContraction {
             }
         }
     }
+}
+
+/// The same elements of the buffer that the results lie in as these `regions` of the results; `None` if one is not known.
+fn in_buffer(
+    regions: impl Iterator<Item = Option<Range<usize>>>,
+    results: &Strided,
+) -> Option<Vec<Range<usize>>> {
+    let base = results.base;
+    let moved = regions.map(|region| region.map(|r| r.start + base..r.end + base));
+    moved.collect()
 }
 
 /// How a contraction of `flops` floating-point operations is shared: its cost with that of what is fused with it, in

@@ -2,8 +2,8 @@
 
 use super::problem::{element, problem, results};
 use super::{
-    Kind, MOST_SCRATCH, Neighbours, PACKING, PackedContraction, Place, consumed_tasks, isa,
-    sharing, tasks_of,
+    Kind, MOST_SCRATCH, Neighbours, PACKING, PackedContraction, Place, consumed_tasks, in_buffer,
+    isa, sharing, tasks_of,
 };
 use crate::compile::Settings;
 use crate::compile::constant_operand::{CodingSource, Constants, is_of_left, is_of_right};
@@ -221,9 +221,7 @@ impl StridedContraction {
     /// As [`PackedContraction::regions`].
     pub(super) fn regions(&self) -> Option<Vec<Range<usize>>> {
         let regions = (0..self.plan.tasks()).map(|task| self.plan.region(task));
-        let base = self.contraction.out.base;
-        let moved = regions.map(|r| r.map(|r| r.start + base..r.end + base));
-        (self.turn().extent == 1).then(|| moved.collect())?
+        (self.turn().extent == 1).then(|| in_buffer(regions, &self.contraction.out))?
     }
 
     /// The number of tasks of a phase.

@@ -2,7 +2,8 @@
 
 use super::problem::{element, problem, results};
 use super::{
-    Consumers, Kind, MOST_SCRATCH, PackedContraction, Place, consumed_tasks, isa, sharing, tasks_of,
+    Consumers, Kind, MOST_SCRATCH, PackedContraction, Place, consumed_tasks, in_buffer, isa,
+    sharing, tasks_of,
 };
 use crate::compile::Settings;
 use crate::compile::constant_operand::{Constants, is_of_left, is_of_right};
@@ -110,8 +111,7 @@ impl Convolution {
 
     pub(super) fn regions(&self) -> Option<Vec<Range<usize>>> {
         let regions = (0..self.plan.tasks()).map(|task| self.plan.region(task));
-        let moved = regions.map(|r| r.map(|r| r.start + self.out.base..r.end + self.out.base));
-        moved.collect()
+        in_buffer(regions, &self.out)
     }
 
     pub(super) fn tasks(&self) -> usize {
