@@ -2,7 +2,7 @@
 //! way to run them.
 
 use std::num::NonZeroUsize;
-use vinelift::{Config, Core, ElementType, Level, Model, Tensor, Vectors};
+use vinelift::{Config, Core, ElementType, KernelTime, Level, Model, Stage, Tensor, Vectors};
 use vinelift_tests::{Graph, Random, Value, same};
 
 /// A graph of layers over pictures.
@@ -106,52 +106,111 @@ fn network(core: &Core, [rows, columns]: [usize; 2]) -> Model {
     net.graph.model(core, &results).unwrap()
 }
 
-#[test]
-fn all_ways_give_the_same_bits() {
-    let core = Core::new().unwrap();
-    for size in [[20, 33], [7, 7], [1, 5]] {
-        let model = network(&core, size);
-        let [rows, columns] = size;
-        let x = Random::new(3).fractions(3 * rows * columns);
-        let x = Tensor::from_slice(&[1, 3, rows, columns], &x).unwrap();
-        let run = |level, vectors, threads| {
-            let config = Config {
-                level,
-                vectors,
-                threads: NonZeroUsize::new(threads),
-                ..Config::default()
-            };
-            let compiled = core.compile_model_with(&model, config).unwrap();
-            let mut request = compiled.create_request();
-            request.set_input_at(0, x.clone()).unwrap();
-            request.infer().unwrap();
-            request.outputs().to_vec()
+/// Convolutions of each channel alone and then of all of them, each beside its input: with borders or not, of every point or of
+/// every second. Temporaries have 16 channels.
+fn separable(core: &Core, [rows, columns]: [usize; 2]) -> Model {
+    let mut net = Network {
+        core,
+        graph: Graph::default(),
+        random: Random::new(8),
+    };
+    let x = net
+        .graph
+        .parameter("x", ElementType::F32, &[1, 3, rows, columns]);
+    let first = net.convolution(&x, &[16, 3, 1, 1], 1, [0, 0]);
+    let apart = net.convolution(&first, &[16, 1, 1, 3, 3], 1, [1, 1]);
+    let mixed = net.convolution(&apart, &[16, 16, 1, 1], 1, [0, 0]);
+    let plain = "auto_broadcast=\"numpy\"";
+    let sum = net.layer("Add", "opset1", plain, &[&first, &mixed]);
+    let wider = net.convolution(&sum, &[16, 1, 1, 5, 5], 1, [2, 2]);
+    let mixed = net.convolution(&wider, &[24, 16, 1, 1], 1, [0, 0]);
+    let halved = net.convolution(&mixed, &[24, 1, 1, 3, 3], 2, [0, 1]);
+    let last = net.convolution(&halved, &[8, 24, 1, 1], 1, [0, 0]);
+    net.graph.model(core, &[last]).unwrap()
+}
+
+/// Compiles a network over a picture of this size in every way, and runs it: the results must be those of the interpreter.
+/// `check` sees each way, and how its kernels ran.
+fn check_all_ways(
+    core: &Core,
+    model: &Model,
+    [rows, columns]: [usize; 2],
+    check: impl Fn(Level, Vectors, &[KernelTime]),
+) {
+    let x = Random::new(3).fractions(3 * rows * columns);
+    let x = Tensor::from_slice(&[1, 3, rows, columns], &x).unwrap();
+    let run = |level, vectors, threads| {
+        let config = Config {
+            level,
+            vectors,
+            threads: NonZeroUsize::new(threads),
+            ..Config::default()
         };
-        let expected = run(Level::Interpreted, Vectors::Widest, 1);
-        for vectors in [Vectors::Widest, Vectors::Bits256, Vectors::Bits128] {
-            for (level, threads) in [
-                (Level::Compiled, 1),
-                (Level::Scheduled, 1),
-                (Level::Scheduled, 3),
-            ] {
-                let found = run(level, vectors, threads);
-                let is_same = found.iter().zip(&expected).all(|(a, b)| same(a, b));
-                assert!(
-                    is_same,
-                    "{size:?}, {level:?}, {vectors:?}, {threads} threads"
-                );
-            }
+        let compiled = core.compile_model_with(model, config).unwrap();
+        let mut request = compiled.create_request();
+        request.set_input_at(0, x.clone()).unwrap();
+        let kernels = request.infer_profiled().unwrap();
+        check(level, vectors, &kernels);
+        request.outputs().to_vec()
+    };
+    let expected = run(Level::Interpreted, Vectors::Widest, 1);
+    for vectors in [Vectors::Widest, Vectors::Bits256, Vectors::Bits128] {
+        for (level, threads) in [
+            (Level::Compiled, 1),
+            (Level::Scheduled, 1),
+            (Level::Scheduled, 3),
+        ] {
+            let found = run(level, vectors, threads);
+            let is_same = found.iter().zip(&expected).all(|(a, b)| same(a, b));
+            assert!(
+                is_same,
+                "{rows}x{columns}, {level:?}, {vectors:?}, {threads} threads"
+            );
         }
     }
 }
 
+#[test]
+fn all_ways_give_the_same_bits() {
+    let core = Core::new().unwrap();
+    for size in [[20, 33], [7, 7], [1, 5]] {
+        check_all_ways(&core, &network(&core, size), size, |_, _, _| {});
+    }
+}
+
+/// From 256 KiB of rows on, the tasks of a contraction make the rows that they take.
+#[test]
+fn rows_that_tasks_make_give_the_same_bits() {
+    let core = Core::new().unwrap();
+    for (size, are_made) in [([64, 64], true), ([65, 67], true), ([63, 65], false)] {
+        let model = separable(&core, size);
+        check_all_ways(&core, &model, size, |level, vectors, kernels| {
+            let in_tasks =
+                |kernel: &&KernelTime| kernel.how.ends_with("of the contraction after it");
+            let count = kernels.iter().filter(in_tasks).count();
+            // Rows are channels of a pixel where contractions read these in place.
+            let may_be_made = level == Level::Scheduled && vectors != Vectors::Bits128;
+            match are_made && may_be_made && has_avx2() {
+                true => assert!(count > 0, "{size:?}, {vectors:?}: {kernels:?}"),
+                false => assert_eq!(count, 0, "{size:?}, {level:?}, {vectors:?}: {kernels:?}"),
+            }
+        });
+    }
+}
+
+/// Whether contractions run with vectors of 256 bits or more.
+fn has_avx2() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    let has = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+    #[cfg(not(target_arch = "x86_64"))]
+    let has = false;
+    has
+}
+
 /// The order of dims depends on the instruction set that contractions use.
 #[test]
-#[cfg(target_arch = "x86_64")]
 fn channels_are_last_with_vectors_of_256_bits() {
-    use vinelift::Stage;
-
-    if !(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")) {
+    if !has_avx2() {
         eprintln!("skipped: this machine has no AVX2");
         return;
     }

@@ -133,8 +133,7 @@ impl PreparedContraction {
 
     /// Into how many parts the rows of a batch may be divided, so that having all columns pass by for each pays.
     fn most_row_parts(&self) -> usize {
-        let column_bytes = self.packed_columns() * self.element.bytes();
-        match column_bytes <= CACHED_COLUMNS {
+        match self.columns_stay_cached() {
             true => self.row_panels.max(1),
             false => (self.rows.points.len() / LEAST_ROWS).max(1),
         }
@@ -143,6 +142,12 @@ impl PreparedContraction {
     /// In how many tasks a run may be that each take all columns, so that having these pass by for each pays.
     pub fn most_row_tasks(&self) -> usize {
         self.batch.points().saturating_mul(self.most_row_parts())
+    }
+
+    /// Whether the packed columns of a batch stay in the second cache while other rows go on with them, so that they may pass by
+    /// for a few rows at a time.
+    pub fn columns_stay_cached(&self) -> bool {
+        self.packed_columns() * self.element.bytes() <= CACHED_COLUMNS
     }
 
     pub(super) fn share(

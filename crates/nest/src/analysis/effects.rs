@@ -117,6 +117,11 @@ impl Effects {
         self.writes.contains(&buffer)
     }
 
+    /// Whether a buffer is written, and no other is.
+    pub fn writes_only(&self, buffer: BufferId) -> bool {
+        self.writes == [buffer]
+    }
+
     /// Whether a buffer is read or written.
     pub fn uses(&self, buffer: BufferId) -> bool {
         self.loads(buffer) || self.writes(buffer)

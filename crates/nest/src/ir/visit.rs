@@ -126,7 +126,7 @@ impl Stage {
     }
 
     /// Whether a point of it can end the run with a fault.
-    pub(crate) fn may_fault(&self) -> bool {
+    pub fn may_fault(&self) -> bool {
         let mut found = false;
         for x in self.at.iter().chain([&self.value]) {
             visit_those(x, Scalar::wraps, &mut |x| found |= x.may_fault());

@@ -137,6 +137,8 @@ struct Demand {
     turns: Option<Turns>,
     /// Whether it runs with the tasks of the step before it.
     is_consumer: bool,
+    /// How many steps before it one is that runs with its tasks.
+    producer: Option<usize>,
     /// The buffers that a run needs.
     needed: Vec<BufferId>,
 }
@@ -151,6 +153,7 @@ impl Demand {
             windowed: windows.map(|window| window.buffer).collect(),
             turns: step.turns,
             is_consumer: step.consumer.is_some(),
+            producer: step.producer.as_ref().map(|producer| producer.distance),
             needed: used.filter(|buffer| step.needs(*buffer)).collect(),
         }
     }
@@ -162,8 +165,11 @@ fn step_bytes(steps: &[Arc<Step>], number: usize) -> [usize; 2] {
     let scratch = match &step.engine {
         Engine::Contraction(contraction) => contraction.scratch_bytes(),
         Engine::Code { function, .. } => {
-            let producer = step.consumer.as_ref().map(|_| &steps[number - 1]);
-            let workers = producer.map_or(1, |p| p.workers).max(step.workers);
+            let contraction = match step.makes_rows {
+                true => contraction_of_rows(steps, number),
+                false => step.consumer.as_ref().map(|_| &steps[number - 1]),
+            };
+            let workers = contraction.map_or(1, |c| c.workers).max(step.workers);
             function.scratch_bytes().saturating_mul(workers)
         }
     };
@@ -188,7 +194,9 @@ pub(crate) fn lifetimes(
                 let number = buffer.0 as usize;
                 let bytes = lengths[number].unwrap_or(usize::MAX);
                 let new = Lifetime { bytes, first, last };
-                lifetimes[number].get_or_insert(new).last = last;
+                let lifetime = lifetimes[number].get_or_insert(new);
+                // A step that makes rows for a later one runs as late as this.
+                lifetime.last = lifetime.last.max(last);
             }
         }
     }
@@ -197,8 +205,8 @@ pub(crate) fn lifetimes(
         .collect()
 }
 
-/// For each step, the first and the last of the steps that run at the same time: those of all its turns, and a
-/// contraction with its consumer.
+/// For each step, the first and the last of the steps that run at the same time: those of all its turns, a
+/// contraction with its consumer, and code with the contraction for which it makes rows.
 fn times(steps: &[Arc<Step>]) -> Vec<(usize, usize)> {
     let mut times: Vec<(usize, usize)> = Vec::with_capacity(steps.len());
     while times.len() < steps.len() {
@@ -215,7 +223,19 @@ fn times(steps: &[Arc<Step>]) -> Vec<(usize, usize)> {
                 .for_each(|time| time.1 = last);
         }
     }
+    for (number, step) in steps.iter().enumerate() {
+        if let Some(producer) = &step.producer {
+            times[number - producer.distance].1 = times[number].1;
+        }
+    }
     times
+}
+
+/// The contraction for which the step `number` makes rows.
+fn contraction_of_rows(steps: &[Arc<Step>], number: usize) -> Option<&Arc<Step>> {
+    let distance = |step: &Step| step.producer.as_ref().map(|producer| producer.distance);
+    let mut after = (1..).zip(&steps[number + 1..]);
+    after.find_map(|(far, step)| (distance(step) == Some(far)).then_some(step))
 }
 
 /// How many of the last of these steps run with each other: a contraction, and those with its tasks.

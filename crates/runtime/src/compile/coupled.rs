@@ -1,9 +1,10 @@
 //! Kernels that are run with each other's tasks, and the steps that are made of them.
 
-use crate::compile::chain::{Chain, OwnResults};
+use crate::compile::chain::OwnResults;
 use crate::compile::consumer::Consumer;
 use crate::compile::link::Link;
 use crate::compile::parallelism::{pieces, tasks, workers};
+use crate::compile::producer::MadeRows;
 use crate::compile::step::{Engine, Step, Turns};
 use crate::compile::symbolic_kernel::{Numbers, SymbolicKernel};
 use std::ops::Range;
@@ -24,16 +25,17 @@ impl Coupled {
         for (k, symbolic) in all.iter().enumerate() {
             let symbols = SymbolSet::of(symbolic.kernel.stages.nest.symbolic_extents());
             let is_joined = symbolic.reach.is_some() || symbolic.link.is_some();
-            match coupled.last_mut().filter(|_| is_joined) {
-                Some(before) => {
-                    before.kernels.end = k + 1;
-                    before.symbols.extend(&symbols);
-                }
-                None => coupled.push(Coupled {
-                    kernels: k..k + 1,
-                    symbols,
-                }),
+            let made_rows = symbolic.made_rows.as_ref();
+            let first = k - made_rows.map_or(usize::from(is_joined), |rows| rows.distance);
+            let mut new = Coupled {
+                kernels: k..k + 1,
+                symbols,
+            };
+            while let Some(before) = coupled.pop_if(|before| before.kernels.end > first) {
+                new.kernels.start = before.kernels.start;
+                new.symbols.extend(&before.symbols);
             }
+            coupled.push(new);
         }
         coupled
     }
@@ -58,8 +60,11 @@ impl Coupled {
                 before.and_then(|(before, reach)| consumer(&before.engine, &engine, reach));
             let mut step = step(symbolic, engine, numbers, threads);
             step.consumer = consumer;
+            if let Some(rows) = &symbolic.made_rows {
+                make_rows_in(&mut step, &mut steps, rows, threads);
+            }
             if let (Some(results), Some(before)) = (symbolic.own_results, steps.last_mut()) {
-                before.chain = chain_of_results([before, &step], results);
+                add_own_results(before, &step, results);
             }
             if let Some(link) = &symbolic.link {
                 link_to(&mut steps, link, &mut step);
@@ -76,7 +81,7 @@ fn link_to(steps: &mut [Step], link: &Link, step: &mut Step) {
     let (Engine::Contraction(contraction), [.., first, code]) = (&step.engine, steps) else {
         return;
     };
-    if first.consumer.is_some() {
+    if first.consumer.is_some() || first.producer.is_some() {
         return;
     }
     let last = (&*step.kernel, &**contraction);
@@ -89,8 +94,27 @@ fn link_to(steps: &mut [Step], link: &Link, step: &mut Step) {
     }
 }
 
-/// The chain of a contraction and the code after it, if the tasks of the one run all of the other.
-fn chain_of_results([first, code]: [&Step; 2], results: OwnResults) -> Option<Chain> {
+/// Has the tasks of the contraction `step` make its `rows`, if that pays: the code among `steps` runs then.
+fn make_rows_in(step: &mut Step, steps: &mut [Step], rows: &MadeRows, threads: usize) {
+    let before = steps.len().checked_sub(rows.distance);
+    let (Engine::Contraction(contraction), Some(code)) = (
+        &step.engine,
+        before.and_then(|before| steps.get_mut(before)),
+    ) else {
+        return;
+    };
+    let last = (&*step.kernel, &**contraction);
+    if let Some((contraction, producer, chain)) = rows.bound_to(&step.values, code, last, threads) {
+        code.makes_rows = true;
+        (step.workers, step.cost) = (contraction.workers, contraction.cost);
+        step.engine = Engine::Contraction(Arc::new(contraction));
+        step.producer = Some(producer);
+        step.chain = Some(chain);
+    }
+}
+
+/// Gives the results of a contraction that only the code after it uses a window, if the tasks of the one run all of the other.
+fn add_own_results(first: &mut Step, code: &Step, results: OwnResults) -> Option<()> {
     let Engine::Contraction(contraction) = &first.engine else {
         return None;
     };
@@ -99,9 +123,9 @@ fn chain_of_results([first, code]: [&Step; 2], results: OwnResults) -> Option<Ch
     if !runs_all || !contraction.writes_windows() || first.consumer.is_some() {
         return None;
     }
-    let mut chain = Chain::default();
-    chain.add(results.buffer, results.size, &contraction.regions()?)?;
-    Some(chain)
+    let regions = contraction.regions()?;
+    let chain = first.chain.get_or_insert_default();
+    chain.add(results.buffer, results.size, &regions)
 }
 
 /// How code runs with the tasks of a contraction, if it does.
@@ -163,5 +187,7 @@ fn step(
         arguments: symbolic.arguments,
         consumer: None,
         chain: None,
+        producer: None,
+        makes_rows: false,
     }
 }

@@ -10,6 +10,7 @@ use crate::compile::coupled::Coupled;
 use crate::compile::forms::Forms;
 use crate::compile::kernel::Kernel;
 use crate::compile::link::Link;
+use crate::compile::producer::MadeRows;
 use crate::compile::slot::Slot;
 use crate::compile::step::{Engine, Step};
 use crate::compile::symbolic_kernel::{Numbers, SymbolicKernel};
@@ -86,6 +87,10 @@ impl Kernels {
                     (None, link)
                 }
             };
+            let made_rows = match is_contraction {
+                false => None,
+                true => made_rows(nest, &all, &kernel, aliases, &users, &mut forms),
+            };
             all.push(SymbolicKernel {
                 kernel: Arc::new(kernel),
                 function: if is_contraction {
@@ -96,6 +101,7 @@ impl Kernels {
                 reach,
                 own_results,
                 link,
+                made_rows,
                 arguments: before,
                 contraction: OnceLock::new(),
                 first_alike: all.len(),
@@ -351,7 +357,9 @@ fn follows(
 ) -> Option<Footprint> {
     let last = all.last().filter(|last| last.function.is_none())?;
     let chained = if last.link.is_some() { 3 } else { 1 };
-    let producers = all[all.len() - chained..].iter();
+    let made_rows = last.made_rows.as_ref();
+    let makes_rows = made_rows.map(|rows| &all[all.len() - 1 - rows.distance]);
+    let producers = makes_rows.into_iter().chain(&all[all.len() - chained..]);
     let producers = producers.map(|c| &c.kernel.stages);
     let results = reach(producers, &kernel.stages, aliases)?;
     forms.footprint(all.len(), &kernel.stages, results)
@@ -398,4 +406,22 @@ fn link(
     let kernels = [&first.kernel.stages, &code.kernel.stages, &kernel.stages];
     let footprint = |buffer| forms.footprint(all.len() - 1, &code.kernel.stages, buffer);
     Link::of(nest, kernels, aliases, users, footprint)
+}
+
+/// The rows of a contraction that code among these kernels makes, if its tasks may make them.
+fn made_rows(
+    nest: &Nest,
+    all: &[SymbolicKernel],
+    kernel: &Kernel,
+    aliases: &Aliases,
+    users: &[u32],
+    forms: &mut Forms,
+) -> Option<MadeRows> {
+    let before = all.iter().map(|c| &c.kernel.stages);
+    let footprint = |distance: usize, buffer| {
+        let number = all.len() - distance;
+        all[number].function.as_ref()?;
+        forms.footprint(number, &all[number].kernel.stages, buffer)
+    };
+    MadeRows::of(nest, before, &kernel.stages, aliases, users, footprint)
 }

@@ -33,6 +33,7 @@ pub(crate) mod packed_operands;
 mod parallelism;
 pub(crate) mod passes;
 pub(crate) mod plan;
+pub(crate) mod producer;
 pub(crate) mod slot;
 pub(crate) mod step;
 mod symbolic_kernel;

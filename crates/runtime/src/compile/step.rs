@@ -5,6 +5,7 @@ use crate::compile::consumer::Consumer;
 use crate::compile::contraction::PackedContraction;
 use crate::compile::functions::Function;
 use crate::compile::kernel::Kernel;
+use crate::compile::producer::Producer;
 use std::borrow::Cow;
 use std::sync::Arc;
 use vinelift_codegen::KernelText;
@@ -30,8 +31,12 @@ pub(crate) struct Step {
     pub(crate) arguments: usize,
     /// How it runs with the tasks of the contraction before it, if it does.
     pub(crate) consumer: Option<Consumer>,
-    /// The one or two steps after it, if these are chained to it.
+    /// The one or two steps after it, if these are chained to it, and the rows that its tasks make.
     pub(crate) chain: Option<Chain>,
+    /// The step before it that makes its rows, if its tasks run that.
+    pub(crate) producer: Option<Producer>,
+    /// Whether it runs with the tasks of a contraction after it, for which it makes the rows.
+    pub(crate) makes_rows: bool,
 }
 
 /// Steps of one group run alternately: each its first turn, then each its second, and so on.
@@ -96,6 +101,7 @@ impl Step {
         };
         match &self.consumer {
             Some(_) => how + ", run with the tasks of the contraction before it",
+            None if self.makes_rows => how + ", run with the tasks of the contraction after it",
             None => how,
         }
     }
@@ -111,7 +117,7 @@ impl Step {
 
     /// The bytes of all its buffers; 0 if it runs with the tasks of a contraction alone.
     pub(crate) fn bytes(&self) -> u64 {
-        if self.consumer.as_ref().is_some_and(|c| c.rest.is_empty()) {
+        if self.makes_rows || self.consumer.as_ref().is_some_and(|c| c.rest.is_empty()) {
             return 0;
         }
         let buffers = self.kernel.stages.nest.buffers.iter();

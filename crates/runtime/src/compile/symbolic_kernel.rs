@@ -5,6 +5,7 @@ use crate::compile::contraction::PackedContraction;
 use crate::compile::functions::Function;
 use crate::compile::kernel::Kernel;
 use crate::compile::link::Link;
+use crate::compile::producer::MadeRows;
 use std::sync::{Arc, OnceLock};
 use vinelift_nest::Footprint;
 
@@ -19,6 +20,8 @@ pub(super) struct SymbolicKernel {
     pub(super) own_results: Option<OwnResults>,
     /// How it may be chained to the kernel before it, if that may be fused with the contraction before it.
     pub(super) link: Option<Link>,
+    /// Rows of it that its tasks may make, if it is a contraction.
+    pub(super) made_rows: Option<MadeRows>,
     /// The number of buffers that the kernels before it are called with.
     pub(super) arguments: usize,
     /// The engine of a contraction, if that is the same for all numbers.

@@ -84,6 +84,8 @@ impl Launch {
             pool.run(self, round, tasks, workers);
         };
         match (&step.engine, &step.consumer) {
+            // It runs with the tasks of a contraction after it.
+            (Engine::Code { .. }, _) if step.makes_rows => {}
             // The other parts ran with the tasks of the contraction before it.
             (Engine::Code { .. }, Some(consumer)) => {
                 for part in &consumer.rest {
@@ -326,6 +328,10 @@ impl Tasks for Launch {
                     worker,
                 });
                 let phase = (round.turn, round.phase);
+                if let Some(producer) = step.producer.as_ref().filter(|_| chained.is_some()) {
+                    let part = producer.parts[task].clone();
+                    self.part(round.step - producer.distance, part, worker, chained);
+                }
                 self.contraction(round.step, phase, task, worker, chained);
                 if round.phase == COMPUTING {
                     self.consumers(round.step, task, worker, chained);

@@ -88,6 +88,24 @@ impl PackedContraction {
         })
     }
 
+    /// The number of tasks of whole rows, at least `tasks`, that `workers` threads share; `None` if having all columns pass by for
+    /// each task does not pay.
+    pub(crate) fn row_tasks(&self, tasks: usize, workers: usize) -> Option<usize> {
+        let Kind::Strided(contraction) = &self.kind else {
+            return None;
+        };
+        let pays = contraction.columns_stay_cached();
+        pays.then(|| tasks.max(tasks_of(workers)))
+    }
+
+    /// The bytes of the results.
+    pub(crate) fn result_bytes(&self) -> Option<usize> {
+        match &self.kind {
+            Kind::Strided(contraction) => Some(contraction.result_bytes()),
+            Kind::Grouped(_) | Kind::Winograd(_) => None,
+        }
+    }
+
     /// The buffer of the step that it writes.
     pub(crate) fn results(&self) -> BufferId {
         match &self.kind {

@@ -110,9 +110,7 @@ impl StridedContraction {
     ) -> Option<StridedContraction> {
         let constants = Constants { step, slots };
         let found = constant_operands(&constants, &self.contraction)?;
-        let own = [&self.left, &self.right].map(|operand| &operand.packed);
-        let own = own.map(|packed| packed.as_ref().map_or(Form::Plain, |p| p.form()));
-        if [&found[0], &found[1]].map(form) != own {
+        if [&found[0], &found[1]].map(form) != self.forms() {
             return None;
         }
         let [left, right] = pack(&self.kernel, &self.contraction, &constants, found, settings)?;
@@ -144,7 +142,13 @@ impl StridedContraction {
             true => self.contraction.left.tensor,
             false => self.contraction.right.tensor,
         };
-        let is_plain = self.operands().iter().all(Option::is_none) && self.turn().extent == 1;
+        let [left, right] = self.forms();
+        let form = if self.kernel.rows_are_left() {
+            left
+        } else {
+            right
+        };
+        let is_plain = form == Form::Plain && self.turn().extent == 1;
         if from.buffer != buffer || !is_plain || length == 0 {
             return None;
         }
@@ -164,7 +168,7 @@ impl StridedContraction {
         Some(StridedContraction {
             contraction: self.contraction.clone(),
             kernel: self.kernel.clone(),
-            plan: Arc::new(self.kernel.plan_rows(Form::Plain, Form::Plain, &rows)?),
+            plan: Arc::new(self.kernel.plan_rows(left, right, &rows)?),
             left: self.left.clone(),
             right: self.right.clone(),
             ..*self
@@ -184,6 +188,22 @@ impl StridedContraction {
     /// The operands, if they are constant, packed.
     pub(super) fn operands(&self) -> [Option<&Arc<Packed>>; 2] {
         [&self.left, &self.right].map(|operand| operand.packed.as_ref())
+    }
+
+    /// The forms in which the operands come to runs.
+    fn forms(&self) -> [Form; 2] {
+        let packed = self.operands();
+        packed.map(|packed| packed.map_or(Form::Plain, |p| p.form()))
+    }
+
+    /// The bytes of the results.
+    pub(super) fn result_bytes(&self) -> usize {
+        self.kernel.elements()[2].saturating_mul(self.element.bytes())
+    }
+
+    /// Whether all columns of a batch may pass by for a few rows at a time.
+    pub(super) fn columns_stay_cached(&self) -> bool {
+        self.kernel.columns_stay_cached()
     }
 
     /// The buffers of the step that a run needs: not operands that are packed.
