@@ -5,7 +5,11 @@ use rustc_hash::FxHashMap;
 
 /// The stages that are all that writes their buffers, which nothing writes again that they read. Those that may fault
 /// are not among them: with one in it, no sum of products becomes a stage of its own.
-pub(super) struct Definitions(FxHashMap<BufferId, Stage>);
+pub(super) struct Definitions {
+    stages: FxHashMap<BufferId, Stage>,
+    /// The same of those that read what several stages write.
+    others: FxHashMap<BufferId, Stage>,
+}
 
 impl Definitions {
     pub(super) fn of(nest: &Nest) -> Definitions {
@@ -18,17 +22,23 @@ impl Definitions {
             Role::Temporary | Role::Output => writers.get(b) == Some(&1),
             _ => !writers.contains_key(b),
         };
-        let is_definition = |stage: &&Stage| {
-            let is_constant = once(&stage.target) && stage.loads().iter().all(once);
-            stage.sets_all(nest) && is_constant && !stage.may_fault()
-        };
-        let stages = nest.stages.iter().filter(is_definition);
-        Definitions(stages.map(|stage| (stage.target, stage.clone())).collect())
+        let is_only =
+            |stage: &&Stage| once(&stage.target) && stage.sets_all(nest) && !stage.may_fault();
+        let stages = nest.stages.iter().filter(is_only);
+        let (stages, others) = stages
+            .map(|stage| (stage.target, stage.clone()))
+            .partition(|(_, stage)| stage.loads().iter().all(once));
+        Definitions { stages, others }
     }
 
     /// The stage that defines a buffer.
     pub(super) fn get(&self, buffer: &BufferId) -> Option<&Stage> {
-        self.0.get(buffer)
+        self.stages.get(buffer)
+    }
+
+    /// The stage that is all that writes a buffer. What it reads may be written again.
+    pub(super) fn writer(&self, buffer: &BufferId) -> Option<&Stage> {
+        self.get(buffer).or_else(|| self.others.get(buffer))
     }
 
     /// `x` with the values of the conversions, differences, products and moves that it loads, through at most `depth` buffers

@@ -11,8 +11,8 @@ use super::largest::Window;
 use super::{Pass, varies};
 use crate::build::{index, number, select, zero};
 use crate::ir::{
-    Axis, AxisId, Binary, BufferId, Definition, Kind, Nest, Role, Scalar, Stage, Unary, free_axes,
-    rewrite,
+    Axis, AxisId, Binary, BufferId, Definition, Kind, Nest, Role, Scalar, Stage, Unary, as_binary,
+    float, free_axes, rewrite,
 };
 use vinelift_tensor::ElementType::{self, F32};
 
@@ -24,6 +24,9 @@ const MOST_SOURCES: usize = 4;
 
 /// The most definitions that a place goes through.
 const MOST_STEPS: usize = 24;
+
+/// An exponential is less than this times the real one.
+const EXP_ERROR: f64 = 1.001;
 
 /// The most numbers of a constant that are looked at.
 const MOST_NUMBERS: usize = 1 << 16;
@@ -98,8 +101,7 @@ impl Pass<'_> {
                 return self.nans_in(nest, (stage, window), dims, at);
             }
             (None, OnGrid::Rounded(rounded)) => {
-                let is_nan = rounded.x.ne(rounded.x.clone());
-                let nan = select(is_nan, number(f64::NAN, F32), zero(F32));
+                let nan = where_nan(&rounded.x);
                 if !summed.is_empty() {
                     let sum = |axes| Scalar::reduce(Binary::Add, axes, zero(F32), nan);
                     let sums = self.nan_buffer(nest, stage, summed.clone(), kept, sum);
@@ -168,11 +170,12 @@ impl Pass<'_> {
     /// Keeps what follows of the values of a stage, as it is at the end, from what is known of those it reads.
     pub(super) fn note(&mut self, nest: &mut Nest, stage: &Stage) {
         let is_float = nest.buf(stage.target).ty == F32;
-        let is_definition = self.definitions.get(&stage.target).is_some();
+        let is_all = self.definitions.writer(&stage.target).is_some();
         // Nothing may be put between stages that take turns.
-        if !is_float || self.grids.is_empty() || !is_definition || stage.group.is_some() {
+        if !is_float || self.grids.is_empty() || !is_all || stage.group.is_some() {
             return;
         }
+        self.look_at_inputs(nest, stage);
         let known = self.attempt(nest, |pass, nest| {
             let visits = &mut { MOST_VISITS };
             let known = match pass.grids.get(&stage.target).cloned() {
@@ -197,6 +200,40 @@ impl Pass<'_> {
         });
         if let Some(known) = known {
             self.known.insert(stage.target, known);
+        }
+    }
+
+    /// Looks where those of its operands are NaN that are inputs on a grid, if they have no more elements than what the stage makes of
+    /// them in a fold, so that nothing looks at that.
+    fn look_at_inputs(&mut self, nest: &mut Nest, stage: &Stage) {
+        if !stage.value.folds() {
+            return;
+        }
+        let elements = |nest: &Nest, buffer: BufferId| {
+            let shape = nest.buf(buffer).shape.iter();
+            let extents = shape.map(|extent| extent.example());
+            extents.fold(1, usize::saturating_mul)
+        };
+        for buffer in stage.loads() {
+            let Some(OnGrid::Rounded(rounded)) = self.grids.get(&buffer).cloned() else {
+                continue;
+            };
+            let is_input = match rounded.x.kind() {
+                Kind::Load { buffer, .. } => nest.buf(*buffer).role == Role::Input,
+                _ => false,
+            };
+            let is_small = elements(nest, buffer) <= elements(nest, stage.target);
+            let writer = self.definitions.get(&buffer).cloned();
+            let writer = writer.filter(|_| is_input && is_small);
+            if let Some(writer) = writer.filter(|_| !self.known.contains_key(&buffer)) {
+                let known = Known {
+                    largest: rounded.grid.largest(),
+                    sources: vec![where_nan(&rounded.x)],
+                    steps: 0,
+                };
+                let known = self.in_a_buffer(nest, &writer, known);
+                self.known.insert(buffer, known);
+            }
         }
     }
 
@@ -237,14 +274,20 @@ impl Pass<'_> {
                     Unary::Neg | Unary::Abs => inner.largest,
                     Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::Round => inner.largest + 1.0,
                     Unary::Tanh | Unary::Erf => 1.0,
+                    Unary::Exp => inner.largest.exp() * EXP_ERROR,
                     _ => return None,
                 };
                 Some(inner.of_size(largest))
             }
             Kind::Binary(Binary::Div, a, b) => {
                 let a = of(a)?;
-                let largest = a.largest / self.smallest(b)?;
-                a.largest.is_finite().then(|| a.of_size(largest))
+                let (b, smallest) = match self.smallest(b) {
+                    Some(smallest) => (Known::finite(0.0), smallest),
+                    None => (of(b)?, above_exponential(b)?),
+                };
+                let largest = a.largest / smallest;
+                let is_finite = a.largest.is_finite();
+                is_finite.then(|| Some(a.or(b)?.of_size(largest)))?
             }
             Kind::Binary(op, a, b) => {
                 let (a, b) = (of(a)?, of(b)?);
@@ -317,7 +360,7 @@ impl Pass<'_> {
             let largest = numbers(bytes)?.fold(0.0, |largest: f32, x| largest.max(x.abs()));
             return Some(Known::finite(largest.into()));
         }
-        let (known, stage) = (self.known.get(&buffer)?, self.definitions.get(&buffer)?);
+        let (known, stage) = (self.known.get(&buffer)?, self.definitions.writer(&buffer)?);
         let at_index = |value: Scalar| {
             let definition = Definition {
                 value: &value,
@@ -422,6 +465,11 @@ impl Pass<'_> {
     }
 }
 
+/// NaN where `x` is, and 0 elsewhere.
+fn where_nan(x: &Scalar) -> Scalar {
+    select(x.ne(x.clone()), number(f64::NAN, F32), zero(F32))
+}
+
 /// The sum of `source` over those of these axes that it depends on. It is NaN where one is, and 0 elsewhere.
 fn summed(source: Scalar, axes: &[Axis]) -> Scalar {
     let free = free_axes(&source);
@@ -436,6 +484,18 @@ fn summed(source: Scalar, axes: &[Axis]) -> Scalar {
 /// No integer of a type is larger.
 fn largest_integer(ty: ElementType) -> Option<f64> {
     (!ty.is_float() && ty != ElementType::String).then(|| 2f64.powi(ty.bits() as i32))
+}
+
+/// A positive number that `x`, the sum of it and an exponential, is not below where it is not NaN, as in `1 / (1 + e^-x)`.
+fn above_exponential(x: &Scalar) -> Option<f64> {
+    let (a, b) = as_binary(Binary::Add, x)?;
+    let is_exponential = |x: &Scalar| matches!(x.kind(), Kind::Unary(Unary::Exp, _));
+    let least = match (is_exponential(a), is_exponential(b)) {
+        (true, _) => float(b)?,
+        (_, true) => float(a)?,
+        _ => return None,
+    };
+    (least > 0.0).then_some(least)
 }
 
 /// The numbers of a constant, if these are few and none is NaN.

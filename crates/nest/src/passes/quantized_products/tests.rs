@@ -427,6 +427,17 @@ fn nan_goes_through_operations() {
         let x = n.load(b, at.to_vec());
         &x * (c(6.0).min(c(0.0).max(&x + c(3.0))) / c(6.0))
     };
+    let sigmoid: &Step = &|n, b, at| {
+        let x = n.load(b, at.to_vec());
+        let e = Scalar::unary(Unary::Exp, Scalar::unary(Unary::Neg, x.clone()));
+        &x * (c(1.0) / (e + c(1.0)))
+    };
+    // Zero by zero where an exponential is one.
+    let less: &Step = &|n, b, at| {
+        let x = n.load(b, at.to_vec());
+        let e = Scalar::unary(Unary::Exp, x.clone());
+        x / (e + c(-1.0))
+    };
     let leaky: &Step = &|n, b, at| {
         let x = n.load(b, at.to_vec());
         select(x.lt(c(0.0)), &x * c(0.125), x.clone())
@@ -463,10 +474,13 @@ fn nan_goes_through_operations() {
         let x = n.load(b, at.to_vec());
         select(inside(&at[1], 0, 5), x, zero(F32))
     };
-    let cases: [(&[&Step], bool); 13] = [
+    let cases: [(&[&Step], bool); 16] = [
         (&[], true),
         (&[relu], true),
         (&[swish, relu], true),
+        (&[sigmoid], true),
+        (&[sigmoid, quantize, sigmoid, relu], true),
+        (&[less], false),
         (&[leaky], true),
         (&[clamp], true),
         (&[relu, quantize, swish], true),
