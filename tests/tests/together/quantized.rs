@@ -2,7 +2,7 @@
 //! and for any number of threads, near what the layers say one by one in `f64`, and NaN where that is.
 
 use std::num::NonZeroUsize;
-use vinelift::{Config, Core, ElementType, Level, Model, Specialization, Tensor};
+use vinelift::{Config, Core, ElementType, Level, Model, Specialization, Stage, Tensor};
 use vinelift_tests::{outputs, outputs_with, same};
 
 /// The layers of a model in the making.
@@ -379,6 +379,65 @@ fn check_convolution(pieces: &[usize]) {
         check(y, terms);
     }
     assert_eq!(model.inputs()[0].element_type, ElementType::F32);
+}
+
+/// Windows that go by strides are sums of bytes where zero has the code 0: elsewhere, each result has its own sum of weights.
+#[test]
+fn transposed_convolutions() {
+    for (low, window, pad, are_bytes) in [(0.0, 2, 0, true), (0.0, 3, 1, true), (-0.5, 2, 0, false)]
+    {
+        check_transposed(low, window, pad, are_bytes);
+    }
+}
+
+/// Checks a transposed convolution of 12 channels of 9×9, on a grid of 256 values from `low` on, with stride 2.
+fn check_transposed(low: f32, window: usize, pad: usize, are_bytes: bool) {
+    let core = Core::new().unwrap();
+    let (channels, outs, size) = (12, 10, 9);
+    let out_size = 2 * (size - 1) + window - 2 * pad;
+    let mut layers = Layers::default();
+    let x = layers.parameter("1,12,9,9");
+    let q = layers.quantize(x, low, low + 2.55);
+    let points = window * window;
+    let w = weights(channels * outs * points, 16);
+    let scales: Vec<f32> = numbers(outs, 7).map(|v| v as f32 * 1e-11 + 0.001).collect();
+    let s = layers.weights(&format!("12,10,{window},{window}"), "10,1,1", &w, &scales);
+    let data = format!(
+        "strides=\"2,2\" dilations=\"1,1\" pads_begin=\"{pad},{pad}\" pads_end=\"{pad},{pad}\" auto_pad=\"explicit\""
+    );
+    let y = layers.layer("ConvolutionBackpropData", "opset1", &data, &[q, s]);
+    let model = layers.model(&core, y);
+    let compiled = core.compile_model(&model).unwrap();
+    let nest = compiled.dump(Stage::Nest, &[None], None).unwrap();
+    assert_eq!(nest.contains("0i32]"), are_bytes, "{low}, {window}: {nest}");
+    let mut data = activations(channels * size * size, 8);
+    data[3 * size * size + 40] = f32::NAN;
+    let x = Tensor::from_slice(&[1, channels, size, size], &data).unwrap();
+    let y = run(&core, &model, &[x]);
+    assert_eq!(y.len(), outs * out_size * out_size);
+    let low = f64::from(low);
+    let on_grid = |x: f32| {
+        let x = f64::from(x).clamp(low, low + 2.55);
+        ((x - low) * 100.0).round_ties_even() * 0.01 + low
+    };
+    for (at, y) in y.into_iter().enumerate() {
+        let (o, h, v) = (
+            at / (out_size * out_size),
+            at / out_size % out_size,
+            at % out_size,
+        );
+        let taps =
+            (0..channels).flat_map(|c| (0..points).map(move |p| (c, p / window, p % window)));
+        let terms = taps.filter_map(|(c, p, r)| {
+            let row = (h + pad).checked_sub(p).filter(|row| row % 2 == 0)? / 2;
+            let column = (v + pad).checked_sub(r).filter(|column| column % 2 == 0)? / 2;
+            let is_inside = row < size && column < size;
+            let w = w[(c * outs + o) * points + p * window + r];
+            let x = || on_grid(data[(c * size + row) * size + column]);
+            is_inside.then(|| x() * f64::from(w) * f64::from(scales[o]))
+        });
+        check(y, terms);
+    }
 }
 
 /// Rows that are put together from two pieces of any size, and summed over, give the same bits by code for all sizes and by

@@ -18,6 +18,8 @@ struct Bytes {
     scale: Scale,
     /// 0, or NaN where the factor is; nothing if it never is.
     poison: Option<Scalar>,
+    /// Whether some of it is 0 by a guard, so that a sum of it alone differs from point to point.
+    is_guarded: bool,
 }
 
 impl Bytes {
@@ -29,6 +31,13 @@ impl Bytes {
             (0, 255)
         };
         (low - self.zero).abs().max((high - self.zero).abs())
+    }
+
+    /// The code of 0.
+    fn zero_code(&self) -> Option<Scalar> {
+        let ty = self.code.ty();
+        let codes = if ty == I8 { -128..=127 } else { 0..=255 };
+        codes.contains(&self.zero).then(|| integer(self.zero, ty))
     }
 }
 
@@ -55,6 +64,11 @@ impl Pass<'_> {
         let (left, right) = self.factors(nest, axes, left, right)?;
         let tensors = [&left.scale, &right.scale].into_iter();
         if tensors.filter_map(Scale::tensor).any(|x| varies(x, axes)) {
+            return None;
+        }
+        // The sum of weights alone would be one for each result.
+        let has_own_total = |x: &Bytes, other: &Bytes| x.is_guarded && other.zero != 0;
+        if has_own_total(&left, &right) || has_own_total(&right, &left) {
             return None;
         }
         // Whether no sum overflows depends on the number.
@@ -159,8 +173,21 @@ impl Pass<'_> {
         }
     }
 
-    /// A factor of numbers of 8 bits, a constant zero point, and a scale.
+    /// A factor of numbers of 8 bits, a constant zero point, and a scale; under a guard too, outside of which it is 0.
     fn numbers(&self, nest: &mut Nest, x: &Scalar) -> Option<Bytes> {
+        if let Kind::Select(condition, inner, outside) = x.kind() {
+            let inner = self.numbers(nest, inner)?;
+            let zero_code = inner.zero_code()?;
+            // The scale is used where the guard does not hold, too.
+            let free = free_axes(condition);
+            let scale = inner.scale.tensor().map(free_axes).unwrap_or_default();
+            let may_be_guarded = outside.as_const() == Some(0) && scale.is_disjoint(&free);
+            return may_be_guarded.then(|| Bytes {
+                code: select(condition.clone(), inner.code, zero_code),
+                is_guarded: true,
+                ..inner
+            });
+        }
         let x = self.definitions.expanded(nest, x, MOST_DEPTH);
         let coded = CodedLoad::of(&x)?;
         let zero = match coded.zero {
@@ -177,6 +204,7 @@ impl Pass<'_> {
                 None => Scale::Value(1.0),
             },
             poison: None,
+            is_guarded: false,
         })
     }
 
@@ -193,9 +221,7 @@ impl Pass<'_> {
             // Padding.
             Kind::Select(condition, inner, outside) if outside.as_const() == Some(0) => {
                 let inner = self.codes_of(nest, axes, inner, ty, depth)?;
-                let codes = if ty == I8 { -128..=127 } else { 0..=255 };
-                codes.contains(&inner.zero).then_some(())?;
-                let zero_code = integer(inner.zero, ty);
+                let zero_code = inner.zero_code()?;
                 Some(Bytes {
                     code: select(condition.clone(), inner.code, zero_code),
                     poison: inner
@@ -209,7 +235,7 @@ impl Pass<'_> {
         }
     }
 
-    /// As [`Pass::codes_of`], of a load from a buffer on a grid, or from a move of such.
+    /// As [`Pass::codes_of`], of a load from a buffer on a grid, or from a move of such, with zeros around it or without.
     fn codes_of_load(
         &mut self,
         nest: &mut Nest,
@@ -222,7 +248,14 @@ impl Pass<'_> {
             return self.codes_of_pieces(nest, axes, (buffer, at), ty);
         };
         let Some(values) = self.grids.get(&buffer).cloned() else {
-            let is_move = matches!(stage.value.kind(), Kind::Load { .. });
+            let is_move = match stage.value.kind() {
+                Kind::Load { .. } => true,
+                // With padding around it, or between its elements.
+                Kind::Select(_, inner, outside) => {
+                    outside.as_const() == Some(0) && matches!(inner.kind(), Kind::Load { .. })
+                }
+                _ => false,
+            };
             if depth == MOST_DEPTH || !is_move {
                 return None;
             }
@@ -328,6 +361,7 @@ impl Grid {
             scale: Scale::Value(self.scale),
             code,
             poison: Some(poison),
+            is_guarded: false,
         }
     }
 }

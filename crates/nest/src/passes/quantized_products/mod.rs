@@ -31,10 +31,10 @@ mod stored;
 mod tests;
 
 use crate::analysis::{is_proven, is_sum_of_terms, sum_of_products, sums_that};
-use crate::build::zero;
+use crate::build::{index, zero};
 use crate::ir::{
-    Axis, AxisId, Binary, BufferId, Definition, Mode, Nest, Role, Scalar, Stage, free_axes,
-    substitute,
+    Axis, AxisId, Binary, BufferId, Definition, Kind, Mode, Nest, Role, Scalar, Stage, free_axes,
+    rewrite, substitute,
 };
 use crate::passes::definitions::Definitions;
 use channels::by_channel;
@@ -237,6 +237,7 @@ fn reads_zero(at: &[Scalar]) -> bool {
 /// Whether there is enough to do, with results that share what they load. As this decides how sums are rounded, the
 /// plan relies on it from now on.
 fn pays(stage: &Stage, axes: &[Axis], left: &Scalar, right: &Scalar) -> bool {
+    let [left_width, right_width] = [left, right].map(|x| free_axes(&without_remainders(x)));
     let (left, right) = (free_axes(left), free_axes(right));
     let product = |of: &dyn Fn(&&Axis) -> bool| {
         let extents = stage.domain.iter().filter(of).map(|a| a.extent);
@@ -250,6 +251,15 @@ fn pays(stage: &Stage, axes: &[Axis], left: &Scalar, right: &Scalar) -> bool {
     let terms = terms.fold(1.into(), Extent::product);
     let results = product(&|axis| left.contains(&axis.id) || right.contains(&axis.id));
     is_least(LEAST_PRODUCTS, terms.product(results))
-        && is_least(LEAST_WIDTH, only(&left, &right))
-        && is_least(LEAST_WIDTH, only(&right, &left))
+        && is_least(LEAST_WIDTH, only(&left_width, &right_width))
+        && is_least(LEAST_WIDTH, only(&right_width, &left_width))
+}
+
+/// `x` with 0 in place of each index that is a remainder: those of a window that goes by strides are the same again and again, as
+/// in transposed convolutions.
+fn without_remainders(x: &Scalar) -> Scalar {
+    rewrite(x, &mut |x| match x.kind() {
+        Kind::Binary(Binary::Rem, _, by) if by.as_index().is_some() => index(0),
+        _ => x,
+    })
 }
