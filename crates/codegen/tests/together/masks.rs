@@ -1,6 +1,6 @@
 //! Comparisons of lanes of one width that choose among lanes of another, or meet a condition that is the same for all lanes.
 
-use crate::common::{random, reference, run, same, text_for_256_bits, vector_loops};
+use crate::common::{output, random, reference, run, same, text_for_256_bits, vector_loops};
 use vinelift_nest::{parse, verify};
 use vinelift_tensor::ElementType::{self, *};
 
@@ -55,4 +55,33 @@ fn masks_are_resized() {
     .unwrap();
     let text = text_for_256_bits(&nest).clif;
     assert!(text.contains("on 256 bits"), "{text}");
+}
+
+/// Conditions that are the same for all lanes are negated and combined with each other, and with as many lanes as registers have
+/// bytes.
+#[test]
+fn of_all_lanes() {
+    type Choice = fn(bool, bool, bool) -> bool;
+    let choices: [(&str, Choice); 5] = [
+        ("select(s[0], a[i], t[0])", |s, t, a| if s { a } else { t }),
+        ("select(s[0], t[0], a[i])", |s, t, a| if s { t } else { a }),
+        ("select(a[i], s[0], t[0])", |s, t, a| if a { s } else { t }),
+        ("((s[0] != t[0]) & a[i])", |s, t, a| (s != t) && a),
+        ("((s[0] >= t[0]) != a[i])", |s, t, a| (s >= t) != a),
+    ];
+    for (text, choice) in choices {
+        let nest = parse(&format!(
+            "input a: boolean[77]\ninput s: boolean[1]\ninput t: boolean[1]\noutput y: boolean[77]\n\
+             for i<77: y[i] = {text}\n"
+        ))
+        .unwrap();
+        verify(&nest).unwrap();
+        let mut next = random(5);
+        let a: Vec<u8> = (0..77).map(|_| (next() % 2) as u8).collect();
+        for (s, t) in [(false, false), (false, true), (true, false), (true, true)] {
+            let expected: Vec<u8> = a.iter().map(|&a| choice(s, t, a == 1).into()).collect();
+            let inputs = [a.clone(), vec![s.into()], vec![t.into()]];
+            assert_eq!(output(&nest, &inputs), expected, "{nest}");
+        }
+    }
 }

@@ -12,8 +12,10 @@ impl Selector<'_> {
             let i = instruction(Form::Argument(number), opcodes::NOT_MASK, 16);
             return RegisterGroup::new(vec![self.give(i, Class::Mask)], 0);
         }
-        let argument = self.broadcast(BroadcastSource::Argument(number), 8);
-        RegisterGroup::new(vec![argument], 8)
+        // All bits or none: lanes of any width, and of this one a register holds them all.
+        let width = (self.target.bytes() / self.lanes).clamp(1, 8) as u8;
+        let argument = self.broadcast(BroadcastSource::Argument(number), width);
+        RegisterGroup::new(vec![argument], width)
     }
 
     pub(super) fn compare(
