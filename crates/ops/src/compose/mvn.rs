@@ -1,7 +1,7 @@
 //! `MVN`: `out = (x - μ) / √(σ² + eps)`, or `(x - μ) / (√σ² + eps)` with `eps_mode` `outside_sqrt`, where `μ`
 //! and `σ²` are mean and variance over the reduced axes; `x - μ` without `normalize_variance`.
 //!
-//! Specifications: MVN-1, which the IR calls opset2, and MVN-6. In MVN-1 `reduction_axes` come before
+//! Specifications: MVN-1, which the IR calls opset1 or opset2, and MVN-6. In MVN-1 `reduction_axes` come before
 //! `across_channels`, where a file has both.
 
 use super::slices::Slices;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use vinelift_nest::build::number;
 
 pub(crate) static V2: OpDef = version(
-    &["opset2"],
+    &["opset1", "opset2"],
     Signature::new(&["data"]),
     Build::Op(|attributes| {
         #[derive(Deserialize)]

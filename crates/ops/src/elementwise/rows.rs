@@ -91,7 +91,7 @@ pub(crate) static ROWS: &[OpDef] = &[
     binary!("LogicalAnd", &["opset1"], Boolean, Same, |x| &x[0] & &x[1]),
     unary!("LogicalNot", &["opset1"], Boolean, Same, |x| !x[0].clone()),
     binary!("LogicalOr", &["opset1"], Boolean, Same, |x| &x[0] | &x[1]),
-    binary!("LogicalXor", &["opset2"], Boolean, Same, |x| &x[0] ^ &x[1]),
+    binary!("LogicalXor", &["opset1", "opset2"], Boolean, Same, |x| &x[0] ^ &x[1]),
     binary!("Maximum", &["opset1"], Numeric, Same, |x| x[0].max(x[1].clone())),
     binary!("Minimum", &["opset1"], Numeric, Same, |x| x[0].min(x[1].clone())),
     unary!("Mish", &["opset4"], Float, Same, |x| mish(&x[0])),

@@ -2,7 +2,7 @@
 //! where element `[n, c, h, w]` is element `[n, c % D, h · s + c / D / s, w · s + c / D % s]` of `data` read
 //! in the order of a shape `[N, D, H · s, W · s]`, `D` being `C / s²`.
 //!
-//! Specification: ReorgYolo-1, which the IR calls opset2. It is silent about the order; this is that of
+//! Specification: ReorgYolo-1, which the IR calls opset1 or opset2. It is silent about the order; this is that of
 //! OpenVINO and of the original network. If `s²` does not divide `C`, the order leads beyond the data
 //! for some elements, which are 0 here.
 
@@ -18,7 +18,7 @@ use vinelift_tensor::{Dim, Extent, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "ReorgYolo",
-    versions: &["opset2"],
+    versions: &["opset1", "opset2"],
     signature: Signature::new(&["data"]),
     family: Family::Layout,
     build: Build::Op(parse::<ReorgYolo>),

@@ -10,7 +10,7 @@
 //! `(W - 1) · (x1 + (x2 - x1) · p / (pooled - 1))`, or in the middle of the region if `pooled` is 1; 0 if
 //! that is not on the map.
 //!
-//! Specification: ROIPooling-1, which the IR calls opset2. It does not say how corners are rounded:
+//! Specification: ROIPooling-1, which the IR calls opset1 or opset2. It does not say how corners are rounded:
 //! as in OpenVINO's reference implementation. A negative batch, as in the row that ends a list of
 //! proposals, gives 0; one out of range is an error. `output_size` and `output_roi`, which OpenVINO
 //! writes beside `pooled_h` and `pooled_w`, must say the same.
@@ -29,7 +29,7 @@ use vinelift_tensor::Extent;
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "ROIPooling",
-    versions: &["opset2"],
+    versions: &["opset1", "opset2"],
     signature: Signature::new(&["data", "rois"]),
     family: Family::Region,
     build: Build::Op(|attributes| {
@@ -218,7 +218,7 @@ mod tests {
         let attributes = [("pooled_h", "1"), ("pooled_w", "2"), ("spatial_scale", "1")];
         let map = f32s(&[1, 1, 1, 1], &[1.0]);
         let rois = f32s(&[1, 5], &[2.0, 0.0, 0.0, 0.0, 0.0]);
-        let message = "layer 'op' (ROIPooling, opset2): `rois`[0, 0] is 2, expected 0..=0";
+        let message = "layer 'op' (ROIPooling, opset1): `rois`[0, 0] is 2, expected 0..=0";
         assert_eq!(
             error(&DEF, &attributes, &[map.clone(), rois.clone()]),
             message
