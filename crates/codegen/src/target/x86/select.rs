@@ -239,9 +239,10 @@ impl Selector<'_> {
         self.target == Target::Avx512
     }
 
-    /// Bytes of the register that holds lanes of `width` bytes.
+    /// Bytes of the register that holds lanes of `width` bytes. There is no encoding for more than a register has.
     pub(super) fn bytes(&self, width: u8) -> u8 {
-        (self.lanes * usize::from(width)).max(16) as u8
+        let bytes = (self.lanes * usize::from(width)).max(16);
+        u8::try_from(bytes).unwrap_or(u8::MAX)
     }
 
     /// Bytes of elements that an instruction on them may broadcast from memory.
