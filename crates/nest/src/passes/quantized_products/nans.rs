@@ -203,8 +203,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Looks where those of its operands are NaN that are inputs on a grid, if they have no more elements than what the stage makes of
-    /// them in a fold, so that nothing looks at that.
+    /// Looks where those of its operands are NaN that are inputs on a grid, if they have at most half as many elements as what the
+    /// stage makes of them in a fold, so that nothing looks at that: what is found of them is stored, and summed over the fold.
     fn look_at_inputs(&mut self, nest: &mut Nest, stage: &Stage) {
         if !stage.value.folds() {
             return;
@@ -222,7 +222,7 @@ impl Pass<'_> {
                 Kind::Load { buffer, .. } => nest.buf(*buffer).role == Role::Input,
                 _ => false,
             };
-            let is_small = elements(nest, buffer) <= elements(nest, stage.target);
+            let is_small = elements(nest, buffer).saturating_mul(2) <= elements(nest, stage.target);
             let writer = self.definitions.get(&buffer).cloned();
             let writer = writer.filter(|_| is_input && is_small);
             if let Some(writer) = writer.filter(|_| !self.known.contains_key(&buffer)) {

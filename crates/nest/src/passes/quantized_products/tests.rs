@@ -533,3 +533,44 @@ fn nan_goes_through_operations() {
         assert_eq!(run(&before), run(&after), "{case}");
     }
 }
+
+/// `y[i, j] = Σ_k q(x[i, k]) · 0.25` is a sum of `f32`, whose result is quantised and multiplied: where that is NaN is found by `x`
+/// if that has half as many elements, or else by `y`.
+#[test]
+fn few_elements_of_an_input_are_looked_at() {
+    for (columns, looks_at) in [(16, "x"), (17, "y")] {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[16, columns], Role::Input);
+        let w = nest.buffer("w", I8, &[32, 32], Role::Input);
+        let q = nest.buffer("q", F32, &[16, columns], Role::Temporary);
+        let y = nest.buffer("y", F32, &[16, 32], Role::Temporary);
+        let p = nest.buffer("p", F32, &[16, 32], Role::Temporary);
+        let z = nest.buffer("z", F32, &[16, 32], Role::Output);
+        nest.define(vec![], q, |n, at| {
+            quantized(n.load(x, at.to_vec()), -0.5, 2.05)
+        });
+        nest.define(vec![], y, |n, at| {
+            let axes = n.axes(&[columns]);
+            let left = n.load(q, vec![at[0].clone(), Scalar::axis(axes[0].id)]);
+            let term = Scalar::binary(Binary::Term, left, number(0.25, F32));
+            Scalar::reduce(Binary::Add, axes, zero(F32), term)
+        });
+        nest.define(vec![], p, |n, at| {
+            quantized(n.load(y, at.to_vec()), -0.5, 2.05)
+        });
+        nest.define(vec![], z, |n, at| {
+            let axes = n.axes(&[32]);
+            let k = Scalar::axis(axes[0].id);
+            let left = n.load(p, vec![at[0].clone(), k.clone()]);
+            let right = n.load(w, vec![k, at[1].clone()]).cast(F32);
+            let term = Scalar::binary(Binary::Term, left, right);
+            Scalar::reduce(Binary::Add, axes, zero(F32), term)
+        });
+        quantized_products(&mut nest, &|_| None);
+        verify(&nest).unwrap();
+        let texts = nest.stage_texts();
+        let looks: Vec<&String> = texts.iter().filter(|text| text.contains("!=")).collect();
+        assert_eq!(looks.len(), 1, "{texts:#?}");
+        assert!(looks[0].contains(&format!("({looks_at}[")), "{texts:#?}");
+    }
+}
