@@ -3,8 +3,9 @@
 //!
 //! Each task of the first goes through all of them with its rows while they are in the cache. What lies between them
 //! is no larger then than what one task of each thread uses, so the memory of attention is linear in the
-//! length of a text, and sums that code makes other results of never leave the cache. The values and the order of all
-//! operations are those of the kernels one after the other.
+//! length of a text, and sums that code makes other results of never leave the cache. So do rows of a contraction that code
+//! before it makes ([`producer`](crate::compile::producer)). The values and the order of all operations are those of the kernels
+//! one after the other.
 
 use std::ops::Range;
 use vinelift_nest::BufferId;

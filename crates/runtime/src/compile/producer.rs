@@ -46,8 +46,8 @@ const LEAST_BYTES: usize = 256 << 10;
 const TASK_BYTES: usize = 128 << 10;
 
 impl MadeRows {
-    /// Of the contraction `last` and the kernels of `nest` before it, in order; `users` says how many kernels use each of its
-    /// buffers, and `footprint` how the turns of the kernel so many before the contraction use one of its buffers.
+    /// Of the contraction `last` and the kernels `before` it, in order. `users` counts the kernels that use each buffer of `nest`;
+    /// `footprint(distance, buffer)` is that of a buffer in the kernel which is `distance` kernels before the contraction.
     pub(crate) fn of<'k>(
         nest: &Nest,
         before: impl DoubleEndedIterator<Item = &'k SubNest>,

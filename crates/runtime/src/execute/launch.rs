@@ -285,7 +285,9 @@ impl Launch {
             // tensor (`keep_journals`), or only where nothing of it lies (`Nest::growth`). Temporaries of steps that run beside each other do not overlap in the arena
             // (`Placement::of`), which nothing else uses. Steps run one after the other, but for a consumer that runs
             // with the tasks of a contraction: it writes nothing that the contraction uses, and reads only results of
-            // tasks that are done (`Effects::may_overlap`, `Footprint::within`). Chunks of one kernel lie apart
+            // tasks that are done (`Effects::may_overlap`, `Footprint::within`); and for code that runs with the tasks of a later
+            // contraction: it writes windows alone, and no step from its place to that contraction writes what it reads
+            // (`MadeRows::of`). Chunks of one kernel lie apart
             // (`ParallelChunks`). The run does not end before them. Scratch memory lies in the arena as temporaries do, a
             // piece for each worker; so do the windows of a chain, which have all elements that a part uses (`Chain::add`).
             unsafe {

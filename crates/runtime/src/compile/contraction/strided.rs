@@ -190,7 +190,7 @@ impl StridedContraction {
         [&self.left, &self.right].map(|operand| operand.packed.as_ref())
     }
 
-    /// The forms in which the operands come to runs.
+    /// How the kernel reads each operand: as it is, packed, or packed with its coding.
     fn forms(&self) -> [Form; 2] {
         let packed = self.operands();
         packed.map(|packed| packed.map_or(Form::Plain, |p| p.form()))
