@@ -3,8 +3,8 @@
 use crate::compile::chain::OwnResults;
 use crate::compile::consumer::Consumer;
 use crate::compile::link::Link;
+use crate::compile::made_rows::MadeRows;
 use crate::compile::parallelism::{pieces, tasks, workers};
-use crate::compile::producer::MadeRows;
 use crate::compile::step::{Engine, Step, Turns};
 use crate::compile::symbolic_kernel::{Numbers, SymbolicKernel};
 use std::ops::Range;

@@ -10,7 +10,7 @@ use crate::compile::coupled::Coupled;
 use crate::compile::forms::Forms;
 use crate::compile::kernel::Kernel;
 use crate::compile::link::Link;
-use crate::compile::producer::MadeRows;
+use crate::compile::made_rows::MadeRows;
 use crate::compile::slot::Slot;
 use crate::compile::step::{Engine, Step};
 use crate::compile::symbolic_kernel::{Numbers, SymbolicKernel};

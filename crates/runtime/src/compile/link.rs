@@ -3,13 +3,11 @@
 
 use crate::compile::chain::{Chain, MOST_BUFFERS};
 use crate::compile::consumer::Consumer;
-use crate::compile::contraction::PackedContraction;
+use crate::compile::contraction::{self, PackedContraction};
 use crate::compile::kernel::Kernel;
 use crate::compile::step::{Engine, Step};
 use std::ops::Range;
-use vinelift_nest::{
-    Aliases, Buffer, BufferId, Contraction, Effects, Footprint, Nest, Role, SubNest,
-};
+use vinelift_nest::{Aliases, Buffer, BufferId, Effects, Footprint, Nest, Role, SubNest};
 
 /// A contraction and the two kernels before it, at all shapes, if they may be a chain.
 pub(crate) struct Link {
@@ -40,17 +38,9 @@ impl Link {
         users: &[u32],
         mut footprint: impl FnMut(BufferId) -> Option<Footprint>,
     ) -> Option<Link> {
-        let [stage] = last.nest.stages.as_slice() else {
-            return None;
-        };
-        let contraction = Contraction::of(&last.nest, stage)?;
-        if contraction.groups.is_some() {
-            return None;
-        }
+        let operands = contraction::operands(last)?.into_iter();
         let effects = |kernel| Effects::of_kernel(kernel, aliases);
         let (before, after) = (effects(code), effects(last));
-        let factors = [&contraction.left, &contraction.right].into_iter();
-        let operands = factors.map(|factor| last.buffers[factor.tensor.buffer.0 as usize]);
         let mut written = operands.filter(|operand| before.writes(*operand));
         let operand = written.next().filter(|_| written.next().is_none())?;
         let before = before.and(&effects(first));

@@ -27,6 +27,7 @@ pub(crate) mod interface;
 mod kernel;
 pub(crate) mod kernels;
 pub(crate) mod link;
+mod made_rows;
 pub(crate) mod micro_batches;
 pub(crate) mod native;
 pub(crate) mod packed_operands;

@@ -5,7 +5,7 @@ use crate::compile::contraction::PackedContraction;
 use crate::compile::functions::Function;
 use crate::compile::kernel::Kernel;
 use crate::compile::link::Link;
-use crate::compile::producer::MadeRows;
+use crate::compile::made_rows::MadeRows;
 use std::sync::{Arc, OnceLock};
 use vinelift_nest::Footprint;
 

@@ -226,6 +226,17 @@ impl PackedContraction {
     }
 }
 
+/// The buffers of the whole nest that have the left and the right operand of the only stage of `step`, if that is a contraction
+/// whose sums are not scaled group by group.
+pub(crate) fn operands(step: &SubNest) -> Option<[BufferId; 2]> {
+    let [stage] = step.nest.stages.as_slice() else {
+        return None;
+    };
+    let contraction = Contraction::of(&step.nest, stage).filter(|c| c.groups.is_none())?;
+    let factors = [&contraction.left, &contraction.right];
+    Some(factors.map(|factor| step.buffers[factor.tensor.buffer.0 as usize]))
+}
+
 /// The same elements of the buffer that the results lie in as these `regions` of the results; `None` if one is not known.
 fn in_buffer(
     regions: impl Iterator<Item = Option<Range<usize>>>,
