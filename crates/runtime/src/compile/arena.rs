@@ -165,10 +165,9 @@ fn step_bytes(steps: &[Arc<Step>], number: usize) -> [usize; 2] {
     let scratch = match &step.engine {
         Engine::Contraction(contraction) => contraction.scratch_bytes(),
         Engine::Code { function, .. } => {
-            let contraction = match step.makes_rows {
-                true => contraction_of_rows(steps, number),
-                false => step.consumer.as_ref().map(|_| &steps[number - 1]),
-            };
+            let after = step.makes_rows.map(|distance| number + distance);
+            let before = step.consumer.as_ref().map(|_| number - 1);
+            let contraction = after.or(before).map(|number| &steps[number]);
             let workers = contraction.map_or(1, |c| c.workers).max(step.workers);
             function.scratch_bytes().saturating_mul(workers)
         }
@@ -229,13 +228,6 @@ fn times(steps: &[Arc<Step>]) -> Vec<(usize, usize)> {
         }
     }
     times
-}
-
-/// The contraction for which the step `number` makes rows.
-fn contraction_of_rows(steps: &[Arc<Step>], number: usize) -> Option<&Arc<Step>> {
-    let distance = |step: &Step| step.producer.as_ref().map(|producer| producer.distance);
-    let mut after = (1..).zip(&steps[number + 1..]);
-    after.find_map(|(far, step)| (distance(step) == Some(far)).then_some(step))
 }
 
 /// How many of the last of these steps run with each other: a contraction, and those with its tasks.

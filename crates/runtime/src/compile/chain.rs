@@ -8,7 +8,7 @@
 //! one after the other.
 
 use std::ops::Range;
-use vinelift_nest::BufferId;
+use vinelift_nest::{Buffer, BufferId, Role};
 
 /// The most buffers of code in a chain.
 pub(crate) const MOST_BUFFERS: usize = 32;
@@ -42,6 +42,12 @@ pub(crate) struct Window {
     pub(crate) before: Vec<usize>,
     /// The bytes that it has room for.
     pub(crate) bytes: usize,
+}
+
+/// The bytes of an element of a buffer, if it may have a window: if it is a temporary of whole bytes.
+pub(crate) fn window_element(buffer: &Buffer) -> Option<usize> {
+    let fits = buffer.role == Role::Temporary && !buffer.ty.is_packed();
+    fits.then_some(buffer.ty.bits() / 8)
 }
 
 /// Windows start at a multiple of this, and kernels may load a vector that begins in one: two lines of the cache.

@@ -105,7 +105,7 @@ fn make_rows_in(step: &mut Step, steps: &mut [Step], rows: &MadeRows, threads: u
     };
     let last = (&*step.kernel, &**contraction);
     if let Some((contraction, producer, chain)) = rows.bound_to(&step.values, code, last, threads) {
-        code.makes_rows = true;
+        code.makes_rows = Some(rows.distance);
         (step.workers, step.cost) = (contraction.workers, contraction.cost);
         step.engine = Engine::Contraction(Arc::new(contraction));
         step.producer = Some(producer);
@@ -188,6 +188,6 @@ fn step(
         consumer: None,
         chain: None,
         producer: None,
-        makes_rows: false,
+        makes_rows: None,
     }
 }

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::compile::Settings;
 use crate::compile::binding::Binding;
-use crate::compile::chain::{MOST_BUFFERS, OwnResults};
+use crate::compile::chain::{MOST_BUFFERS, OwnResults, window_element};
 use crate::compile::consumer::reach;
 use crate::compile::contraction::{Consumers, Neighbours, PackedContraction};
 use crate::compile::coupled::Coupled;
@@ -19,8 +19,7 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use vinelift_nest::{
-    Aliases, Buffer, Contraction, Footprint, Nest, Role, Stage, SubNest, compiler_threads,
-    kernel_ranges,
+    Aliases, Contraction, Footprint, Nest, Stage, SubNest, compiler_threads, kernel_ranges,
 };
 
 /// The kernels of a nest, for all values of its symbols.
@@ -378,16 +377,11 @@ fn own_results(
         return None;
     };
     let buffer = contraction.kernel.buffers()[stage.target.0 as usize];
-    let Buffer { role, ty, .. } = nest.buf(buffer);
-    let is_own = *role == Role::Temporary
-        && !ty.is_packed()
-        && code.local(buffer).is_some()
+    let size = window_element(nest.buf(buffer))?;
+    let is_own = code.local(buffer).is_some()
         && users[buffer.0 as usize] == 2
         && code.buffers().len() <= MOST_BUFFERS;
-    is_own.then_some(OwnResults {
-        buffer,
-        size: ty.bits() / 8,
-    })
+    is_own.then_some(OwnResults { buffer, size })
 }
 
 /// How a contraction may be chained to the last two of these kernels.

@@ -1,13 +1,13 @@
 //! How a contraction may be chained to the code before it, and that to the contraction before it ([`Chain`]): what is known
 //! of that for all shapes, and the chain at those of a plan.
 
-use crate::compile::chain::{Chain, MOST_BUFFERS};
+use crate::compile::chain::{Chain, MOST_BUFFERS, window_element};
 use crate::compile::consumer::Consumer;
 use crate::compile::contraction::{self, PackedContraction};
 use crate::compile::kernel::Kernel;
 use crate::compile::step::{Engine, Step};
 use std::ops::Range;
-use vinelift_nest::{Aliases, Buffer, BufferId, Effects, Footprint, Nest, Role, SubNest};
+use vinelift_nest::{Aliases, BufferId, Effects, Footprint, Nest, SubNest};
 
 /// A contraction and the two kernels before it, at all shapes, if they may be a chain.
 pub(crate) struct Link {
@@ -50,15 +50,13 @@ impl Link {
         let chained = [first, code, last];
         let temporaries = (0..).map(BufferId).zip(&code.buffers);
         let temporaries = temporaries.filter_map(|(local, &buffer)| {
-            let Buffer { role, ty, .. } = nest.buf(buffer);
             let of_chain = chained
                 .iter()
                 .filter(|kernel| kernel.buffers.contains(&buffer));
             let is_own = users[buffer.0 as usize] == of_chain.count() as u32;
             Some(Temporary {
                 buffer,
-                size: Some(ty.bits() / 8)
-                    .filter(|_| *role == Role::Temporary && !ty.is_packed())?,
+                size: window_element(nest.buf(buffer))?,
                 used: footprint(local)?,
                 is_own,
             })

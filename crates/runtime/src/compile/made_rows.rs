@@ -4,14 +4,14 @@
 //! The code runs later than its place in the plan says. So nothing in between may write what it reads, and the contraction and
 //! its [consumers](crate::compile::consumer), other tasks of which may be ahead, may not either.
 
-use crate::compile::chain::{Chain, MOST_BUFFERS};
+use crate::compile::chain::{Chain, MOST_BUFFERS, window_element};
 use crate::compile::contraction::{self, PackedContraction};
 use crate::compile::kernel::Kernel;
 use crate::compile::parallelism::workers;
 use crate::compile::producer::Producer;
 use crate::compile::step::{Engine, Step};
 use std::ops::Range;
-use vinelift_nest::{Aliases, Buffer, BufferId, Effects, Footprint, Nest, Role, Stage, SubNest};
+use vinelift_nest::{Aliases, BufferId, Effects, Footprint, Nest, Stage, SubNest};
 
 /// Rows of a contraction that the tasks of that may make, at all shapes.
 pub(crate) struct MadeRows {
@@ -58,11 +58,8 @@ impl MadeRows {
             if written.next().is_some() {
                 return None;
             }
-            let Buffer { role, ty, .. } = nest.buf(operand);
-            let is_own = *role == Role::Temporary
-                && !ty.is_packed()
-                && users[operand.0 as usize] == 2
-                && code.buffers.len() <= MOST_BUFFERS;
+            let size = window_element(nest.buf(operand))?;
+            let is_own = users[operand.0 as usize] == 2 && code.buffers.len() <= MOST_BUFFERS;
             let may_fault = code.nest.stages.iter().any(Stage::may_fault);
             let is_apart = others.may_overlap(&effects, operand, aliases);
             if !is_own || may_fault || !is_apart || !effects.writes_only(operand) {
@@ -73,7 +70,7 @@ impl MadeRows {
             return Some(MadeRows {
                 distance,
                 operand,
-                size: ty.bits() / 8,
+                size,
                 made: footprint(distance, local)?,
             });
         }

@@ -35,8 +35,8 @@ pub(crate) struct Step {
     pub(crate) chain: Option<Chain>,
     /// The step before it that makes its rows, if its tasks run that.
     pub(crate) producer: Option<Producer>,
-    /// Whether it runs with the tasks of a contraction after it, for which it makes the rows.
-    pub(crate) makes_rows: bool,
+    /// How many steps after it the contraction is with the tasks of which it runs, as it makes the rows of that.
+    pub(crate) makes_rows: Option<usize>,
 }
 
 /// Steps of one group run alternately: each its first turn, then each its second, and so on.
@@ -101,7 +101,9 @@ impl Step {
         };
         match &self.consumer {
             Some(_) => how + ", run with the tasks of the contraction before it",
-            None if self.makes_rows => how + ", run with the tasks of the contraction after it",
+            None if self.makes_rows.is_some() => {
+                how + ", run with the tasks of the contraction after it"
+            }
             None => how,
         }
     }
@@ -117,7 +119,7 @@ impl Step {
 
     /// The bytes of all its buffers; 0 if it runs with the tasks of a contraction alone.
     pub(crate) fn bytes(&self) -> u64 {
-        if self.makes_rows || self.consumer.as_ref().is_some_and(|c| c.rest.is_empty()) {
+        if self.makes_rows.is_some() || self.consumer.as_ref().is_some_and(|c| c.rest.is_empty()) {
             return 0;
         }
         let buffers = self.kernel.stages.nest.buffers.iter();

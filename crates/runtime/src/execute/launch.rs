@@ -85,7 +85,7 @@ impl Launch {
         };
         match (&step.engine, &step.consumer) {
             // It runs with the tasks of a contraction after it.
-            (Engine::Code { .. }, _) if step.makes_rows => {}
+            (Engine::Code { .. }, _) if step.makes_rows.is_some() => {}
             // The other parts ran with the tasks of the contraction before it.
             (Engine::Code { .. }, Some(consumer)) => {
                 for part in &consumer.rest {

@@ -250,7 +250,7 @@ impl Pass<'_> {
         let Some(values) = self.grids.get(&buffer).cloned() else {
             let is_move = match stage.value.kind() {
                 Kind::Load { .. } => true,
-                // With padding around it, or between its elements.
+                // With zeros around it, between its elements, or where a mask says so.
                 Kind::Select(_, inner, outside) => {
                     outside.as_const() == Some(0) && matches!(inner.kind(), Kind::Load { .. })
                 }

@@ -223,9 +223,9 @@ impl Pass<'_> {
                 _ => false,
             };
             let is_small = elements(nest, buffer).saturating_mul(2) <= elements(nest, stage.target);
-            let writer = self.definitions.get(&buffer).cloned();
-            let writer = writer.filter(|_| is_input && is_small);
-            if let Some(writer) = writer.filter(|_| !self.known.contains_key(&buffer)) {
+            let pays = is_input && is_small && !self.known.contains_key(&buffer);
+            let writer = self.definitions.get(&buffer).filter(|_| pays);
+            if let Some(writer) = writer.cloned() {
                 let known = Known {
                     largest: rounded.grid.largest(),
                     sources: vec![where_nan(&rounded.x)],
@@ -286,8 +286,11 @@ impl Pass<'_> {
                     None => (of(b)?, above_exponential(b)?),
                 };
                 let largest = a.largest / smallest;
-                let is_finite = a.largest.is_finite();
-                is_finite.then(|| Some(a.or(b)?.of_size(largest)))?
+                // Infinity by infinity would be NaN.
+                match a.largest.is_finite() {
+                    true => Some(a.or(b)?.of_size(largest)),
+                    false => None,
+                }
             }
             Kind::Binary(op, a, b) => {
                 let (a, b) = (of(a)?, of(b)?);
