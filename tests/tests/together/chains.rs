@@ -70,6 +70,27 @@ fn grouped_attention(core: &Core, [groups, shared, length, width]: [usize; 4]) -
     graph.model(core, &[last]).unwrap()
 }
 
+/// Attention of layers apart: products, a scale, a mask, softmax, products.
+fn written_out(core: &Core, shape: [usize; 3]) -> Model {
+    let [_, length, _] = shape;
+    let mut graph = Graph::default();
+    let [query, key, value] =
+        ["q", "k", "v"].map(|name| graph.parameter(name, ElementType::F32, &shape));
+    let mask = graph.parameter("mask", ElementType::F32, &[1, length, length]);
+    let scale = graph.constant(ElementType::F32, &[1], &0.3f32.to_le_bytes());
+    let mut node = |ty, version, attributes, inputs: &[&Value]| {
+        graph.single(core, ty, version, attributes, inputs)
+    };
+    let across = "transpose_a=\"false\" transpose_b=\"true\"";
+    let straight = "transpose_a=\"false\" transpose_b=\"false\"";
+    let products = node("MatMul", "opset1", across, &[&query, &key]);
+    let scaled = node("Multiply", "opset1", "", &[&products, &scale]);
+    let masked = node("Add", "opset1", "", &[&scaled, &mask]);
+    let shares = node("SoftMax", "opset8", "axis=\"-1\"", &[&masked]);
+    let last = node("MatMul", "opset1", straight, &[&shares, &value]);
+    graph.model(core, &[last]).unwrap()
+}
+
 /// Tensors of these shapes, of [fractions](Random::fractions).
 fn tensors<const RANK: usize>(shapes: [[usize; RANK]; 4]) -> Vec<Tensor> {
     let mut random = Random::new(11);
@@ -145,6 +166,22 @@ fn attention_is_the_same_in_chains() {
             expected_chains,
             &format!("{shape:?}"),
         );
+    }
+}
+
+#[test]
+fn attention_of_layers_apart_is_the_same_in_chains() {
+    let core = Core::new().unwrap();
+    for (shape, expected_chains) in [
+        ([2, 300, 16], ALWAYS),
+        ([5, 40, 8], EITHER),
+        ([3, 7, 4], NEVER),
+    ] {
+        let model = written_out(&core, shape);
+        let [_, length, _] = shape;
+        let inputs = tensors([shape, shape, shape, [1, length, length]]);
+        let what = format!("{shape:?}");
+        check(&core, &model, &inputs, expected_chains, &what);
     }
 }
 

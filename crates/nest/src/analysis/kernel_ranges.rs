@@ -1,13 +1,15 @@
 //! Kernels: the ranges of stages that become one native function each.
 
 use crate::analysis::{ParallelChunks, Work, dim_apart, may_collide};
-use crate::ir::{Nest, Stage};
+use crate::ir::{BufferId, Nest, Role, Stage};
 use std::ops::Range;
 
 /// The stages of each kernel of a nest, in the order in which they run. Stages of the same layer that follow each other stay
 /// together, but for those that are alone: those that `is_alone` says, all that take turns, and those that threads cannot
 /// share if their target is large. Stages that threads cannot share together are kernels apart, too, where that lets threads
-/// share one of them.
+/// share one of them. Layers between two sums that are alone are one kernel where each only uses what the one before it makes
+/// for it, such as the scale, the mask and the softmax between the products of attention, so that a task of the first sum may
+/// go through all.
 pub fn kernel_ranges(nest: &Nest, is_alone: impl Fn(&Stage) -> bool) -> Vec<Range<usize>> {
     let layers = layer_ranges(nest, is_alone);
     layers
@@ -32,7 +34,54 @@ pub(crate) fn layer_ranges(nest: &Nest, is_alone: impl Fn(&Stage) -> bool) -> Ve
             start = end;
         }
     }
-    kernels
+    joined_between_sums(nest, kernels, &alone)
+}
+
+/// Makes one kernel of the kernels between two sums that are `alone`, where these are a chain.
+fn joined_between_sums(
+    nest: &Nest,
+    kernels: Vec<Range<usize>>,
+    alone: &[bool],
+) -> Vec<Range<usize>> {
+    let is_code = |kernel: &Range<usize>| !alone[kernel.start];
+    let mut joined = Vec::with_capacity(kernels.len());
+    let mut next = 0usize;
+    for between in kernels.chunk_by(|a, b| is_code(a) && is_code(b)) {
+        let sums = next.checked_sub(1).zip(Some(next + between.len()));
+        let with_sums = sums.and_then(|(before, after)| kernels.get(before..=after));
+        next += between.len();
+        match with_sums.filter(|chain| between.len() > 1 && is_chain(nest, chain)) {
+            Some(_) => joined.push(between[0].start..between[between.len() - 1].end),
+            None => joined.extend_from_slice(between),
+        }
+    }
+    joined
+}
+
+/// Whether these kernels are two sums and code between them that threads can share as one kernel, where each reads what the one
+/// before it makes last, and no others read what that code makes but for the last of it.
+fn is_chain(nest: &Nest, kernels: &[Range<usize>]) -> bool {
+    let [before, code @ .., after] = kernels else {
+        return false;
+    };
+    let is_sum = |kernel: &Range<usize>| nest.stages[kernel.start].value.folds();
+    let reads_last = |pair: &[Range<usize>]| {
+        let last = nest.stages[pair[0].end - 1].target;
+        nest.read_in(pair[1].clone()).contains(&last)
+    };
+    let is_for_next = |pair: &[Range<usize>]| {
+        let made = nest.stages[pair[0].clone()].iter().map(|s| s.target);
+        let made: Vec<BufferId> = made.collect();
+        let is_temporary = |buffer: &BufferId| nest.buf(*buffer).role == Role::Temporary;
+        let mut others = nest.stages[pair[1].end..].iter();
+        made.iter().all(is_temporary)
+            && !others.any(|stage| stage.loads().iter().any(|b| made.contains(b)))
+    };
+    is_sum(before)
+        && is_sum(after)
+        && kernels.windows(2).all(reads_last)
+        && code.windows(2).all(is_for_next)
+        && is_shared(nest, before.end..after.start)
 }
 
 /// Cuts stages into kernels: a stage is in the kernel of the one before it if threads can share both, or if no thread would
@@ -87,7 +136,7 @@ fn is_serial(nest: &Nest, stage: &Stage) -> bool {
 mod tests {
     use super::*;
     use crate::build::*;
-    use crate::ir::{Role, SubNest};
+    use crate::ir::{Binary, Role, Scalar, SubNest};
     use vinelift_tensor::ElementType::F32;
 
     #[test]
@@ -165,5 +214,49 @@ mod tests {
         };
         assert_eq!(fills(500), 1);
         assert_eq!(fills(600), 2);
+    }
+
+    /// `p = x·w`, `q = 2 p`, `t = q - Σ q`, `y = t·w`, of which all are layers apart; `q` is an output, too, if `is_shown`, and
+    /// `t` sums over rows, or over columns.
+    fn kernels_between_sums(is_shown: bool, over_rows: bool) -> Vec<Range<usize>> {
+        let mut nest = Nest::new();
+        let (n, role) = (64, Role::Temporary);
+        let x = nest.buffer("x", F32, &[n, n], Role::Input);
+        let p = nest.buffer("p", F32, &[n, n], role.clone());
+        let q_role = if is_shown { Role::Output } else { role.clone() };
+        let q = nest.buffer("q", F32, &[n, n], q_role);
+        let t = nest.buffer("t", F32, &[n, n], role);
+        let y = nest.buffer("y", F32, &[n, n], Role::Output);
+        let mut layers = ["p", "q", "t", "y"].map(|name| vec![nest.layer(name, "Op, opset1")]);
+        let product = |from| {
+            move |nest: &mut Nest, at: &[Scalar]| {
+                let k = nest.axis(n);
+                let point = Scalar::axis(k.id);
+                let left = nest.load(from, vec![at[0].clone(), point.clone()]);
+                let right = nest.load(x, vec![point, at[1].clone()]);
+                let term = Scalar::binary(Binary::Term, left, right);
+                Scalar::reduce(Binary::Add, vec![k], zero(F32), term)
+            }
+        };
+        let mut layer = |k: usize| std::mem::take(&mut layers[k]);
+        nest.define(layer(0), p, product(x));
+        nest.define(layer(1), q, |n, at| n.load(p, at.to_vec()) * 2.0);
+        nest.define(layer(2), t, |nest, at| {
+            let k = nest.axis(n);
+            let mut of = at.to_vec();
+            of[usize::from(over_rows)] = Scalar::axis(k.id);
+            let one = nest.load(q, of);
+            nest.load(q, at.to_vec()) - Scalar::reduce(Binary::Add, vec![k], zero(F32), one)
+        });
+        nest.define(layer(3), y, product(t));
+        kernel_ranges(&nest, |stage| stage.target == p || stage.target == y)
+    }
+
+    #[test]
+    fn a_chain_between_two_sums_is_one_kernel() {
+        assert_eq!(kernels_between_sums(false, true), [0..1, 1..3, 3..4]);
+        // Others read what is between, or threads cannot share it.
+        assert_eq!(kernels_between_sums(true, true).len(), 4);
+        assert_eq!(kernels_between_sums(false, false).len(), 4);
     }
 }

@@ -9,7 +9,6 @@ use crate::infer::dim_of_axis;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
-use vinelift_nest::Scalar;
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "LogSoftmax",
@@ -37,17 +36,17 @@ impl Op for LogSoftmax {
         let axis = dim_of_axis(self.axis, shape.len()).unwrap_or_default();
         let rows = Slices::new(&shape, axis.as_slice());
         let largest = rows.largest(cx, "data");
-        let shifted = |cx: &mut Lower<'_>, at: &[Scalar]| {
-            let largest = cx.load_from(largest, &rows.slice_of(at));
-            widened(cx.load("data", at)) - largest
-        };
         let log = rows.per_slice(cx, "log", ty.compute(), |cx, row| {
-            rows.sum(cx, row, ty.compute(), |cx, at| shifted(cx, at).exp())
-                .log()
+            let sum = rows.sum(cx, row, ty.compute(), |cx, at| {
+                let largest = cx.load_from(largest, row);
+                softmax::power(widened(cx.load("data", at)), largest)
+            });
+            sum.log()
         });
         cx.define(cx.output(0), |cx, at| {
-            let log = cx.load_from(log, &rows.slice_of(at));
-            (shifted(cx, at) - log).cast(ty)
+            let row = rows.slice_of(at);
+            let shifted = widened(cx.load("data", at)) - cx.load_from(largest, &row);
+            (shifted - cx.load_from(log, &row)).cast(ty)
         });
     }
 }

@@ -6,6 +6,7 @@
 //! are `num` regions with `do_softmax` and as many as there are in `mask` without. Channels beyond them are
 //! copied with `do_softmax` and left out without. `anchors` are for later layers.
 
+use super::softmax;
 use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::infer::normalize_axis;
@@ -112,7 +113,8 @@ impl Op for RegionYolo {
                     from[2].clone(),
                     from[3].clone(),
                 ];
-                let share = (&x - cx.load_from(largest, &at)).exp() / cx.load_from(sum, &at);
+                let power = softmax::power(x.clone(), cx.load_from(largest, &at));
+                let share = power / cx.load_from(sum, &at);
                 let class = entry.gt(index(coords)) & region.lt(index(extent(self.regions())));
                 value = select(class, share, value);
             }
@@ -183,7 +185,7 @@ impl RegionYolo {
         let sum = cx.temporary("sum", wide, &regions);
         cx.define(sum, |cx, at| {
             cx.reduce(Binary::Add, &[self.classes], zero(wide), |cx, k| {
-                (class(cx, at, &k[0]) - cx.load_from(largest, at)).exp()
+                softmax::power(class(cx, at, &k[0]), cx.load_from(largest, at))
             })
         });
         (largest, sum)

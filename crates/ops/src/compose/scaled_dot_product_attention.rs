@@ -12,6 +12,7 @@
 //! a mask of any rank does, a scalar in particular. The specification has no `sink`; as in OpenVINO
 //! it is one more score per row, with which the softmax is taken and which then is left out.
 
+use super::softmax;
 use crate::elementwise::{Broadcast, read, widened};
 use crate::error::ensure;
 use crate::layout::extent::countable;
@@ -102,7 +103,7 @@ impl Op for ScaledDotProductAttention {
                 None => score,
             }
         });
-        let weights = softmax(cx, scores, &shape);
+        let weights = shares(cx, scores, &shape);
         cx.define(cx.output(0), |cx, at| {
             let (batch, last) = at.split_at(at.len() - 2);
             let sum = cx.sum_of_products(&[columns], wide, |cx, s| {
@@ -131,7 +132,7 @@ fn scale_of_depth(cx: &mut Lower<'_>, depth: Extent) -> Scalar {
 }
 
 /// The weights of the values: the softmax of each row of `scores`, of which the sink is one more column if there is one.
-fn softmax(cx: &mut Lower<'_>, scores: BufferId, shape: &[Extent]) -> BufferId {
+fn shares(cx: &mut Lower<'_>, scores: BufferId, shape: &[Extent]) -> BufferId {
     let wide = cx.element("query").compute();
     let (row, columns) = (&shape[..shape.len() - 1], shape[shape.len() - 1]);
     let sink = |cx: &Lower<'_>, row: &[Scalar]| {
@@ -148,22 +149,21 @@ fn softmax(cx: &mut Lower<'_>, scores: BufferId, shape: &[Extent]) -> BufferId {
     let powers = cx.temporary("powers", wide, shape);
     cx.define(powers, |cx, at| {
         let largest = cx.load_from(largest, &at[..at.len() - 1]);
-        (cx.load_from(scores, at) - largest).exp()
+        softmax::power(cx.load_from(scores, at), largest)
     });
-    let sum = cx.temporary("sum", wide, row);
-    cx.define(sum, |cx, row| {
+    let factor = cx.temporary("factor", wide, row);
+    cx.define(factor, |cx, row| {
         let start = match sink(cx, row) {
-            Some(sink) => (sink - cx.load_from(largest, row)).exp(),
+            Some(sink) => softmax::power(sink, cx.load_from(largest, row)),
             None => zero(wide),
         };
-        cx.reduce(Binary::Add, &[columns], start, |cx, s| {
+        softmax::factor(cx.reduce(Binary::Add, &[columns], start, |cx, s| {
             cx.load_from(powers, &[row, s].concat())
-        })
+        }))
     });
     let weights = cx.temporary("weights", wide, shape);
     cx.define(weights, |cx, at| {
-        let sum = cx.load_from(sum, &at[..at.len() - 1]);
-        cx.load_from(powers, at) / sum
+        cx.load_from(powers, at) * cx.load_from(factor, &at[..at.len() - 1])
     });
     weights
 }
