@@ -7,7 +7,7 @@
 //! before it makes ([`producer`](crate::compile::producer)). The values and the order of all operations are those of the kernels
 //! one after the other.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use vinelift_nest::{Buffer, BufferId, Role};
 
 /// The most buffers of code in a chain.
@@ -42,7 +42,12 @@ pub(crate) struct Window {
     pub(crate) before: Vec<usize>,
     /// The bytes that it has room for.
     pub(crate) bytes: usize,
+    /// The stages of a task from the first to the last that use it.
+    live: RangeInclusive<usize>,
 }
+
+/// The stages of a task that use what all of them may use.
+pub(crate) const ALL_STAGES: RangeInclusive<usize> = 0..=usize::MAX;
 
 /// The bytes of an element of a buffer, if it may have a window: if it is a temporary of whole bytes.
 pub(crate) fn window_element(buffer: &Buffer) -> Option<usize> {
@@ -54,30 +59,74 @@ pub(crate) fn window_element(buffer: &Buffer) -> Option<usize> {
 const ALIGNMENT: usize = 128;
 
 impl Chain {
-    /// Adds a temporary of which the tasks use these elements of `size` bytes.
+    /// Adds a temporary of which the tasks use these elements of `size` bytes, in the stages `live`. It lies where one lay that is
+    /// not used any more, if that was as large.
     pub(crate) fn add(
         &mut self,
         buffer: BufferId,
         size: usize,
         used: &[Range<usize>],
+        live: RangeInclusive<usize>,
     ) -> Option<()> {
         let most = used.iter().map(Range::len).max()?.checked_mul(size)?;
         let before = used.iter().map(|used| used.start.checked_mul(size));
+        let before = before.collect::<Option<_>>()?;
+        let offset = match self.free_room(most, &live) {
+            Some(offset) => offset,
+            None => {
+                let room = most.checked_add(ALIGNMENT)?;
+                let room = room.checked_next_multiple_of(ALIGNMENT)?;
+                let offset = self.worker_bytes;
+                self.worker_bytes = offset.checked_add(room)?;
+                offset
+            }
+        };
         self.windows.push(Window {
             buffer,
-            offset: self.worker_bytes,
-            before: before.collect::<Option<_>>()?,
+            offset,
+            before,
             bytes: most,
+            live,
         });
-        let room = most
-            .checked_add(ALIGNMENT)?
-            .checked_next_multiple_of(ALIGNMENT)?;
-        self.worker_bytes = self.worker_bytes.checked_add(room)?;
         Some(())
+    }
+
+    /// Where a window of as many bytes begins, if all that begin there are of other stages.
+    fn free_room(&self, bytes: usize, live: &RangeInclusive<usize>) -> Option<usize> {
+        let is_apart = |a: &RangeInclusive<usize>| a.end() < live.start() || live.end() < a.start();
+        let is_free = |offset: usize| {
+            let mut there = self.windows.iter().filter(|w| w.offset == offset);
+            there.all(|window| window.bytes == bytes && is_apart(&window.live))
+        };
+        let mut offsets = self.windows.iter().map(|window| window.offset);
+        offsets.find(|offset| is_free(*offset))
     }
 
     /// The window of a buffer, if it has one.
     pub(crate) fn window(&self, buffer: BufferId) -> Option<&Window> {
         self.windows.iter().find(|window| window.buffer == buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_of_different_stages_share_their_place() {
+        let mut chain = Chain::default();
+        let mut add = |buffer, elements: usize, live| {
+            let used = [0..elements, elements..elements + 1];
+            chain.add(BufferId(buffer), 4, &used, live).unwrap();
+            chain.window(BufferId(buffer)).unwrap().offset
+        };
+        let first = add(0, 100, 0..=1);
+        let second = add(1, 100, 1..=3);
+        assert_ne!(first, second);
+        assert_eq!(add(2, 100, 2..=4), first);
+        // Another is as large, but used in the same stages, or not as large.
+        assert!(![first, second].contains(&add(3, 100, 3..=3)));
+        assert!(![first, second].contains(&add(4, 50, 5..=5)));
+        assert_eq!(add(5, 100, 4..=ALL_STAGES.end() - 1), second);
     }
 }

@@ -1,6 +1,6 @@
 //! Kernels that are run with each other's tasks, and the steps that are made of them.
 
-use crate::compile::chain::OwnResults;
+use crate::compile::chain::{ALL_STAGES, OwnResults};
 use crate::compile::consumer::Consumer;
 use crate::compile::link::Link;
 use crate::compile::made_rows::MadeRows;
@@ -125,7 +125,7 @@ fn add_own_results(first: &mut Step, code: &Step, results: OwnResults) -> Option
     }
     let regions = contraction.regions()?;
     let chain = first.chain.get_or_insert_default();
-    chain.add(results.buffer, results.size, &regions)
+    chain.add(results.buffer, results.size, &regions, ALL_STAGES)
 }
 
 /// How code runs with the tasks of a contraction, if it does.

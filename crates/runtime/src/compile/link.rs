@@ -6,7 +6,7 @@ use crate::compile::consumer::Consumer;
 use crate::compile::contraction::{self, PackedContraction};
 use crate::compile::kernel::Kernel;
 use crate::compile::step::{Engine, Step};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use vinelift_nest::{Aliases, BufferId, Effects, Footprint, Nest, SubNest};
 
 /// A contraction and the two kernels before it, at all shapes, if they may be a chain.
@@ -26,6 +26,8 @@ struct Temporary {
     used: Footprint,
     /// Whether no kernel but those of the chain uses it.
     is_own: bool,
+    /// The stages of the chain from the first to the last that use it: that of the first contraction has the number 0.
+    live: RangeInclusive<usize>,
 }
 
 impl Link {
@@ -48,17 +50,28 @@ impl Link {
             return None;
         }
         let chained = [first, code, last];
+        let stages = chained.iter().flat_map(|kernel| {
+            let stages = kernel.nest.stages.iter();
+            stages.map(|stage| (&kernel.buffers, Effects::of_stage(stage)))
+        });
+        let stages: Vec<(&Vec<BufferId>, Effects)> = stages.collect();
         let temporaries = (0..).map(BufferId).zip(&code.buffers);
         let temporaries = temporaries.filter_map(|(local, &buffer)| {
             let of_chain = chained
                 .iter()
                 .filter(|kernel| kernel.buffers.contains(&buffer));
             let is_own = users[buffer.0 as usize] == of_chain.count() as u32;
+            let uses = |(buffers, effects): &(&Vec<BufferId>, Effects)| {
+                let mut same = (0..).map(BufferId).zip(*buffers);
+                same.any(|(local, b)| *b == buffer && effects.uses(local))
+            };
+            let first = stages.iter().position(uses)?;
             Some(Temporary {
                 buffer,
                 size: window_element(nest.buf(buffer))?,
                 used: footprint(local)?,
                 is_own,
+                live: first..=stages.iter().rposition(uses)?,
             })
         });
         let temporaries: Vec<Temporary> = temporaries.collect();
@@ -105,7 +118,12 @@ impl Link {
             }
             let may_be_window = temporary.buffer != results || producer.writes_windows();
             if temporary.is_own && may_be_window {
-                chain.add(temporary.buffer, temporary.size, &used)?;
+                chain.add(
+                    temporary.buffer,
+                    temporary.size,
+                    &used,
+                    temporary.live.clone(),
+                )?;
             }
         }
         let tasks = 0..parts.len();

@@ -4,7 +4,7 @@
 //! The code runs later than its place in the plan says. So nothing in between may write what it reads, and the contraction and
 //! its [consumers](crate::compile::consumer), other tasks of which may be ahead, may not either.
 
-use crate::compile::chain::{Chain, MOST_BUFFERS, window_element};
+use crate::compile::chain::{ALL_STAGES, Chain, MOST_BUFFERS, window_element};
 use crate::compile::contraction::{self, PackedContraction};
 use crate::compile::kernel::Kernel;
 use crate::compile::parallelism::workers;
@@ -103,7 +103,7 @@ impl MadeRows {
         let made = parts.iter().map(|part| made.elements(part));
         let made: Vec<Range<usize>> = made.collect::<Option<_>>()?;
         let mut chain = Chain::default();
-        chain.add(self.operand, self.size, &made)?;
+        chain.add(self.operand, self.size, &made, ALL_STAGES)?;
         let mut by_rows = contraction.by_rows(kernel.local(self.operand)?, &made, workers)?;
         by_rows.cost = cost;
         let producer = Producer {

@@ -2,8 +2,8 @@
 
 use super::problem::{element, problem, results};
 use super::{
-    Kind, MOST_SCRATCH, Neighbours, PACKING, PackedContraction, Place, consumed_tasks, in_buffer,
-    isa, sharing, tasks_of,
+    Kind, MOST_SCRATCH, Neighbours, PACKING, PackedContraction, Place, TASK_BYTES, consumed_tasks,
+    in_buffer, isa, sharing, tasks_of,
 };
 use crate::compile::Settings;
 use crate::compile::constant_operand::{CodingSource, Constants, is_of_left, is_of_right};
@@ -416,8 +416,12 @@ fn plan(
     }
 }
 
-/// How the kernel is cut into tasks of whole rows for `workers` threads, each of about [`TASK_BYTES`](super::TASK_BYTES) of results and at least
-/// `least` elements of them; `None` if all columns of a batch are more than may pass by for each.
+/// The least bytes of results of a task of a chain.
+const LEAST_TASK_BYTES: usize = 64 << 10;
+
+/// How the kernel is cut into tasks of whole rows for `workers` threads, each of as many bytes of results as the columns of a batch
+/// are, which each task reads, but of [`LEAST_TASK_BYTES`] to [`TASK_BYTES`], and at least `least` elements of them; `None` if all
+/// columns of a batch are more than may pass by for each.
 fn plan_rows(
     kernel: &kernels::PreparedContraction,
     problem: &kernels::Contraction,
@@ -438,7 +442,8 @@ fn plan_rows(
         .saturating_mul(size);
     let tasks = tasks_of(workers);
     let results = results(problem).saturating_mul(size);
-    let tasks = tasks.max(consumed_tasks(results));
+    let task_bytes = bytes.clamp(LEAST_TASK_BYTES, TASK_BYTES);
+    let tasks = tasks.max(results.div_ceil(task_bytes));
     let ranges = kernel.row_ranges(tasks, least.div_ceil(length));
     let pays = bytes <= CHAINED_COLUMNS;
     pays.then(|| kernel.plan_rows(Form::Plain, Form::Plain, &ranges))?
