@@ -109,7 +109,7 @@ fn likely_length(cx: &Infer<'_>) -> Option<Dim> {
         return None;
     }
     let length = |start, stop| {
-        let step = step.low;
+        let [start, stop, step] = [start, stop, step.low].map(i128::from);
         Progression::Integers { start, stop, step }.length().ok()
     };
     let (least, most) = match step.low > 0 {
@@ -166,7 +166,10 @@ fn lower(cx: &mut Lower<'_>) {
         return;
     };
     cx.define(cx.output(0), |_, at| match progression {
-        Progression::Integers { start, step, .. } => (&at[0] * step + start).cast(ty),
+        // What is cut off are multiples of two to the power of 64, which no integer type has.
+        Progression::Integers { start, step, .. } => {
+            (&at[0] * (step as i64) + (start as i64)).cast(ty)
+        }
         Progression::Floats { start, step, .. } => {
             let i = at[0].clone().cast(ElementType::F64);
             (i * number(step, ElementType::F64) + start).cast(ty)
@@ -174,9 +177,17 @@ fn lower(cx: &mut Lower<'_>) {
     });
 }
 
+/// The first element of a tensor of integers of any type.
+fn first_integer(tensor: &Tensor) -> Option<i128> {
+    match tensor.as_slice::<u64>() {
+        Ok(all) => all.first().copied().map(i128::from),
+        Err(_) => tensor.to_i64_vec().ok()?.first().copied().map(i128::from),
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Progression {
-    Integers { start: i64, stop: i64, step: i64 },
+    Integers { start: i128, stop: i128, step: i128 },
     Floats { start: f64, stop: f64, step: f64 },
 }
 
@@ -190,7 +201,7 @@ impl Progression {
         let unreadable = || OpError::Shape("start, stop and step must be numbers".to_owned());
         let tensors = [start, stop, step];
         if output.is_integer() && tensors.iter().all(|t| t.element_type().is_integer()) {
-            let values = tensors.map(|t| t.to_i64_vec().ok().and_then(|v| v.first().copied()));
+            let values = tensors.map(first_integer);
             let [Some(start), Some(stop), Some(step)] = values else {
                 return Err(unreadable());
             };
@@ -212,8 +223,8 @@ impl Progression {
         let length = match self {
             Progression::Integers { start, stop, step } => {
                 ensure!(step != 0, "`step` must not be 0");
-                let span = (i128::from(stop) - i128::from(start)) * i128::from(step.signum());
-                let step = i128::from(step.unsigned_abs());
+                let span = (stop - start) * step.signum();
+                let step = step.abs();
                 usize::try_from((span.max(0) + step - 1) / step).ok()
             }
             Progression::Floats { start, stop, step } => {
@@ -268,6 +279,10 @@ mod tests {
             run(&V1, &[], &integers(min, max, max)),
             i64s(&[3], &[min, -1, max - 1])
         );
+        let of_u64 = |shape: &[usize], values: &[u64]| Tensor::from_slice(shape, values).unwrap();
+        let large = [u64::MAX - 7, u64::MAX, 3].map(|x| of_u64(&[], &[x]));
+        let want = of_u64(&[3], &[u64::MAX - 7, u64::MAX - 4, u64::MAX - 1]);
+        assert_eq!(run(&V1, &[], &large), want);
         // NumPy: np.arange(1, 4, 1), the numbers being truncated first.
         let floats = [1.9, 4.9, 1.5].map(|x| f32s(&[], &[x]));
         assert_eq!(
