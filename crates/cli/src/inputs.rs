@@ -107,9 +107,15 @@ fn literal(text: &str, ty: ElementType, shape: &PartialShape) -> Option<Result<T
     }
     let tensor = match ty {
         ElementType::String => Tensor::from_strings(&ones, vec![serde_json::from_str(text).ok()?]),
-        _ => match (text.parse::<i64>(), text.parse::<f64>(), text) {
+        _ => match (
+            text.parse::<i64>(),
+            text.parse::<u64>(),
+            text.parse::<f64>(),
+            text,
+        ) {
             (Ok(x), ..) => Tensor::from_slice(&ones, &[x]),
-            (_, Ok(x), _) => Tensor::from_slice(&ones, &[x]),
+            (_, Ok(x), ..) => Tensor::from_slice(&ones, &[x]),
+            (_, _, Ok(x), _) => Tensor::from_slice(&ones, &[x]),
             (.., "true" | "false") => Tensor::from_bools(&ones, &[text == "true"]),
             _ => return None,
         }
@@ -179,6 +185,9 @@ mod tests {
         let is = |text: &str, shape: &[usize]| Some(Ok((text.to_owned(), shape.to_vec())));
         assert_eq!(of("0.5", ElementType::F32, &[]), is("0.5", &[]));
         assert_eq!(of("-3", ElementType::I64, &[1, 1]), is("-3", &[1, 1]));
+        for most in [i64::MAX as u64 + 2, u64::MAX].map(|x| x.to_string()) {
+            assert_eq!(of(&most, ElementType::U64, &[]), is(&most, &[]));
+        }
         assert_eq!(of("true", ElementType::Boolean, &[1]), is("true", &[1]));
         assert_eq!(of("\"a\"", ElementType::String, &[]), is("\"a\"", &[]));
         assert_eq!(of("2", ElementType::F32, &[2]), None);
