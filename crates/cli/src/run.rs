@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::cmp::Ordering;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use vinelift::{ElementType, Port, Tensor};
+use vinelift::{ElementType, Port, Tensor, TensorError};
 
 /// Compile a model and run it once
 #[derive(clap::Args)]
@@ -186,31 +186,71 @@ fn read_labels(path: &Path) -> Result<Vec<String>, Failure> {
     Ok(text.lines().map(|l| l.trim().to_owned()).collect())
 }
 
-/// The largest values of each row of the innermost dim, the first of equal ones first; NaN is less than all.
+/// The elements of a tensor, integers exactly.
+enum Numbers {
+    Integers(Vec<i128>),
+    Floats(Vec<f64>),
+}
+
+impl Numbers {
+    fn of(tensor: &Tensor) -> Result<Numbers, TensorError> {
+        let ty = tensor.element_type();
+        Ok(match ty {
+            ElementType::U64 => {
+                let all = tensor.as_slice::<u64>()?;
+                Numbers::Integers(all.iter().map(|n| i128::from(*n)).collect())
+            }
+            _ if ty.is_integer() => {
+                let all = tensor.to_i64_vec()?.into_iter();
+                Numbers::Integers(all.map(i128::from).collect())
+            }
+            _ => Numbers::Floats(tensor.to_f64_vec()?),
+        })
+    }
+
+    /// The larger first; NaN is less than all.
+    fn order(&self, a: usize, b: usize) -> Ordering {
+        match self {
+            Numbers::Integers(all) => all[b].cmp(&all[a]),
+            Numbers::Floats(all) => {
+                let (a, b) = (all[a], all[b]);
+                let by_value = b.partial_cmp(&a).unwrap_or(Ordering::Equal);
+                a.is_nan().cmp(&b.is_nan()).then(by_value)
+            }
+        }
+    }
+
+    fn text(&self, k: usize) -> String {
+        match self {
+            Numbers::Integers(all) => all[k].to_string(),
+            Numbers::Floats(all) => format!("{:.6}", all[k]),
+        }
+    }
+}
+
+/// The largest values of each row of the innermost dim, the first of equal ones first.
 fn top(
     tensor: &Tensor,
     count: usize,
     labels: Option<&[String]>,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let values = tensor.to_f64_vec();
-    let values = values.map_err(|e| Failure::Message(e.to_string()))?;
+    let numbers = Numbers::of(tensor);
+    let numbers = numbers.map_err(|e| Failure::Message(e.to_string()))?;
     let row = tensor.shape().last().copied().unwrap_or(1).max(1);
-    let rows = values.chunks(row);
-    let (all, shown) = (rows.len(), rows.len().min(ROWS));
-    for (number, values) in rows.take(shown).enumerate() {
+    let all = tensor.element_count() / row;
+    let shown = all.min(ROWS);
+    for number in 0..shown {
         if all > 1 {
             writeln!(out, "  row {number}")?;
         }
-        let mut order: Vec<usize> = (0..values.len()).collect();
-        order.sort_by(|a, b| {
-            let (a, b) = (values[*a], values[*b]);
-            let by_value = b.partial_cmp(&a).unwrap_or(Ordering::Equal);
-            a.is_nan().cmp(&b.is_nan()).then(by_value)
-        });
-        for k in order.into_iter().take(count) {
+        let start = number * row;
+        let mut order: Vec<usize> = (start..start + row).collect();
+        order.sort_by(|a, b| numbers.order(*a, *b));
+        for at in order.into_iter().take(count) {
+            let (k, number) = (at - start, numbers.text(at));
             let label = labels.map_or("", |labels| labels.get(k).map_or("?", String::as_str));
-            let line = format!("  {:>12}  {k:>6}  {label}", format!("{:.6}", values[k]));
+            let line = format!("  {number:>12}  {k:>6}  {label}");
             writeln!(out, "{}", line.trim_end())?;
         }
     }
@@ -255,5 +295,34 @@ fn values(tensor: &Tensor, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  …")
     } else {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_integers_are_exact() {
+        let shown = |tensor: Tensor| {
+            let mut out = Vec::new();
+            top(&tensor, 2, None, &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            let lines = text
+                .lines()
+                .map(|l| l.split_whitespace().collect::<Vec<_>>().join(" "));
+            lines.collect::<Vec<_>>()
+        };
+        // As numbers of type f64 they would be equal.
+        let tensor = Tensor::from_slice(&[3], &[i64::MIN, i64::MAX - 1, i64::MAX]).unwrap();
+        assert_eq!(
+            shown(tensor),
+            ["9223372036854775807 2", "9223372036854775806 1"]
+        );
+        let tensor = Tensor::from_slice(&[2], &[u64::MAX - 1, u64::MAX]).unwrap();
+        assert_eq!(
+            shown(tensor),
+            ["18446744073709551615 1", "18446744073709551614 0"]
+        );
     }
 }
