@@ -11,8 +11,8 @@ pub(super) struct Vocabulary {
     texts: Vec<String>,
     /// The number of each text, the first if several tokens have it.
     numbers: HashMap<String, usize>,
-    /// Bytes of the longest text.
-    longest: usize,
+    /// How many bytes texts have, each number above 0 once, the largest first.
+    lengths: Vec<usize>,
 }
 
 impl Vocabulary {
@@ -38,9 +38,13 @@ impl Vocabulary {
         for (number, text) in texts.iter().enumerate() {
             numbers.entry(text.clone()).or_insert(number);
         }
+        let mut lengths: Vec<usize> = texts.iter().map(String::len).collect();
+        lengths.retain(|length| *length > 0);
+        lengths.sort_unstable_by(|a, b| b.cmp(a));
+        lengths.dedup();
         Vocabulary {
             path: path.to_owned(),
-            longest: texts.iter().map(String::len).max().unwrap_or(0),
+            lengths,
             texts,
             numbers,
         }
@@ -71,9 +75,8 @@ impl Vocabulary {
         let mut tokens = Vec::new();
         let mut rest = text;
         while let Some(character) = rest.chars().next() {
-            let longest = self.longest.min(rest.len());
             let fits = |end: usize| Some((*self.numbers.get(rest.get(..end)?)?, end));
-            let Some((token, end)) = (1..=longest).rev().find_map(fits) else {
+            let Some((token, end)) = self.lengths.iter().copied().find_map(fits) else {
                 let place = text.chars().count() - rest.chars().count() + 1;
                 return Err(Failure::Message(format!(
                     "no token of the vocabulary `{}` fits the prompt at {character:?}, its character {place}",
@@ -105,5 +108,14 @@ mod tests {
             [0, 3, 9].map(|token| vocabulary.text(token)),
             ["a", "é", ""]
         );
+    }
+
+    /// One long text in the file does not have all lengths tried up to its own, at each character of the prompt.
+    #[test]
+    fn only_lengths_that_tokens_have_are_tried() {
+        let texts = ["a".to_owned(), "a".repeat(2_000_000) + "b"];
+        let vocabulary = Vocabulary::new(Path::new("v.json"), texts.to_vec());
+        let tokens = vocabulary.encode(&"a".repeat(100_000)).unwrap();
+        assert!(tokens.len() == 100_000 && tokens.iter().all(|t| *t == 0));
     }
 }
