@@ -133,3 +133,47 @@ fn pads_depend_on_remainders_alone() {
         }
     }
 }
+
+/// A size that is negative for the extents of a run is refused, by a plan for these alone and by one for a class.
+#[test]
+fn negative_sizes_are_refused() {
+    let core = Core::new().unwrap();
+    for (ty, version, attributes, message) in [
+        (
+            "Broadcast",
+            "opset3",
+            "mode=\"numpy\"",
+            "`target_shape` [-2] must be at least 0",
+        ),
+        ("Tile", "opset1", "", "`repeats` [-2] must be at least 0"),
+        (
+            "OneHot",
+            "opset1",
+            "axis=\"-1\"",
+            "`depth` must be positive, found -2",
+        ),
+    ] {
+        let mut graph = Graph::default();
+        let x = graph.parameter("x", ElementType::F32, &[5, 5]);
+        let shape = graph.single(&core, "ShapeOf", "opset1", "", &[&x]);
+        let (axis, less) = (graph.list(&[0]), graph.list(&[8]));
+        let keep = "keep_dims=\"true\"";
+        let sum = graph.single(&core, "ReduceSum", "opset1", keep, &[&shape, &axis]);
+        let size = graph.single(&core, "Subtract", "opset1", "", &[&sum, &less]);
+        let (data, on, off) = (graph.list(&[1]), graph.number(1), graph.number(0));
+        let mut inputs = vec![&data, &size];
+        if ty == "OneHot" {
+            inputs.extend([&on, &off]);
+        }
+        let out = graph.single(&core, ty, version, attributes, &inputs);
+        let model = graph.model(&core, &[out]).unwrap();
+        let model = model.reshape(&[(0, PartialShape::any_of_rank(2))]).unwrap();
+        for specialization in [Specialization::Generic, Specialization::Always] {
+            let config = Config::default().specialization(specialization);
+            let compiled = core.compile_model_with(&model, config).unwrap();
+            let x = Tensor::from_slice(&[3, 3], &[0f32; 9]).unwrap();
+            let error = compiled.run([("x", x)]).unwrap_err().to_string();
+            assert!(error.ends_with(message), "{specialization:?}: {error}");
+        }
+    }
+}

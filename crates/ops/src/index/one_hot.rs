@@ -11,7 +11,7 @@ use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signatu
 use serde::Deserialize;
 use vinelift_nest::Scalar;
 use vinelift_nest::build::select;
-use vinelift_tensor::{Dim, ElementType::I64, PartialShape};
+use vinelift_tensor::{Dim, ElementType::I64, PartialShape, symbols};
 
 pub(crate) static V1: OpDef = version(&["opset1"], |attributes| {
     #[derive(Deserialize)]
@@ -73,9 +73,12 @@ impl Op for OneHot {
                 cx.shape(name)
             );
         }
-        if cx.formulas("depth").is_none()
-            && let Some(depth) = cx.integer("depth")?
-        {
+        // As an extent, one that is positive at the example is so wherever the plan is used.
+        let depth = match cx.formulas("depth").as_deref() {
+            Some(depth) => depth.first().and_then(symbols::example),
+            None => cx.integer("depth")?,
+        };
+        if let Some(depth) = depth {
             ensure!(depth > 0, "`depth` must be positive, found {depth}");
         }
         let Some(indices) = cx.dims("indices") else {

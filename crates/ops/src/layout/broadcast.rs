@@ -5,7 +5,7 @@
 //! `bidirectional`), `axes_mapping[k]` (`explicit`), or `k` (`pdpd`). The output has `target_shape`,
 //! but for `bidirectional`, where `target_shape` is itself stretched to `data`.
 
-use super::extent::{countable, naturals};
+use super::extent::{countable, natural_extents, naturals};
 use crate::attrs::{AttrError, Attributes};
 use crate::error::ensure;
 use crate::infer::normalize_axes;
@@ -59,7 +59,9 @@ fn without_bidirectional(attributes: &Attributes<'_>) -> Result<Box<dyn Op>, OpE
 
 impl Op for Broadcast {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        let symbolic = cx.formulas("target_shape").and(cx.extents("target_shape"));
+        let symbolic = cx.formulas("target_shape");
+        let symbolic = symbolic.map(|target| natural_extents("target_shape", &target));
+        let symbolic = symbolic.transpose()?;
         let target = match symbolic {
             Some(_) => None,
             None => cx.integers("target_shape")?,
@@ -81,7 +83,8 @@ impl Op for Broadcast {
                 countable(self.shape(cx.shape("data"), target, mapping.as_deref())?)?
             }
             None if symbolic.is_some() => {
-                let target = PartialShape::ranked(symbolic.unwrap_or_default());
+                let target = symbolic.unwrap_or_default().into_iter();
+                let target = PartialShape::ranked(target.map(Dim::from).collect());
                 countable(self.shape(cx.shape("data"), target, mapping.as_deref())?)?
             }
             None => {

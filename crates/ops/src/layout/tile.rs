@@ -2,7 +2,7 @@
 //!
 //! Specification: Tile-1. The shorter of `repeats` and the shape is filled up with ones in front.
 
-use super::extent::{countable, naturals};
+use super::extent::{countable, natural_extents, naturals};
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
@@ -24,8 +24,9 @@ struct Tile {}
 
 impl Op for Tile {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        let symbolic = cx.formulas("repeats").and(cx.extents("repeats"));
-        if let (Some(dims), Some(repeats)) = (cx.dims("data"), symbolic) {
+        if let (Some(dims), Some(repeats)) = (cx.dims("data"), cx.formulas("repeats")) {
+            let repeats = natural_extents("repeats", &repeats)?.into_iter();
+            let repeats: Vec<Dim> = repeats.map(Dim::from).collect();
             let shape = countable(tiled(dims, &repeats))?;
             return Ok(vec![TensorType::new(cx.element("data"), shape)]);
         }
