@@ -177,3 +177,37 @@ fn negative_sizes_are_refused() {
         }
     }
 }
+
+/// Bytes of extents have no formula. A plan for a class reads such a size when it runs, where one for extents that are known
+/// goes on.
+#[test]
+fn sizes_that_wrap_are_read_when_they_are_there() {
+    let core = Core::new().unwrap();
+    let mut graph = Graph::default();
+    let x = graph.parameter("x", ElementType::F32, &[5, 6]);
+    let shape = graph.single(&core, "ShapeOf", "opset1", "", &[&x]);
+    let to = |ty: &str| format!("destination_type=\"{ty}\"");
+    let byte = graph.single(&core, "Convert", "opset1", &to("i8"), &[&shape]);
+    let size = graph.single(&core, "Convert", "opset1", &to("i64"), &[&byte]);
+    let clamp = "min=\"0\" max=\"40\"";
+    let size = graph.single(&core, "Clamp", "opset1", clamp, &[&size]);
+    let data = graph.list(&[7]);
+    let numpy = "mode=\"numpy\"";
+    let out = graph.single(&core, "Broadcast", "opset3", numpy, &[&data, &size]);
+    let model = graph.model(&core, &[out, byte]).unwrap();
+    let model = model.reshape(&[(0, PartialShape::any_of_rank(2))]).unwrap();
+    let config = Config::default().specialization(Specialization::Generic);
+    let compiled = core.compile_model_with(&model, config).unwrap();
+    for (extents, want) in [
+        ([44, 127], [40, 40]),
+        ([128, 44], [0, 40]),
+        ([4, 300], [4, 40]),
+        ([257, 256], [1, 0]),
+        ([4, 258], [4, 2]),
+    ] {
+        let count = extents[0] * extents[1];
+        let x = Tensor::from_slice(&extents, &vec![0f32; count]).unwrap();
+        let outputs = compiled.run([("x", x)]).unwrap();
+        assert_eq!(outputs[0].shape(), want, "{extents:?}");
+    }
+}

@@ -64,15 +64,19 @@ impl Plan {
         }
     }
 
-    /// Whether it gives tensors of the types that a segment does, and goes on in the same way.
+    /// Whether it gives tensors of the types that a segment does, and goes on in the same way. A plan for a class may end before
+    /// that, to read values that the segment, whose extents are numbers, knows.
     pub(crate) fn agrees_with(&self, segment: &Segment) -> bool {
         let is_same = |(tensor, ty)| segment.types.get(tensor) == Some(&ty);
+        let ends_before = self.wanted.iter().any(|t| !segment.wanted.contains(t));
         let calls = self.calls.iter().map(|call| &call.node);
-        self.computed().all(is_same)
-            && calls.eq(&segment.calls)
-            && self.wanted == segment.wanted
-            // A tensor that the plan computes from symbols may be a constant of the segment, which is never forgotten.
-            && segment.forgotten.iter().all(|t| self.forgotten.contains(t))
+        let goes_on = || {
+            calls.eq(&segment.calls)
+                && self.wanted == segment.wanted
+                // A tensor that the plan computes from symbols may be a constant of the segment, which is never forgotten.
+                && segment.forgotten.iter().all(|t| self.forgotten.contains(t))
+        };
+        self.computed().all(is_same) && (ends_before || goes_on())
     }
 
     /// Whether there is more to do for the unit after it.
