@@ -507,3 +507,37 @@ fn folds_are_divided_in_classes_as_alone() {
         assert_eq!(class.statistics().unproven, 0);
     }
 }
+
+/// `L, L - 1, …, -L + 1` by a step that is no integer type, and `0.0, 1.0, …, L - 1`, where `L` is the length of the input.
+#[test]
+fn ranges_up_and_down_between_lengths_have_one_plan() {
+    let core = Core::new().unwrap();
+    let mut graph = Graph::default();
+    let x = graph.parameter("x", ElementType::F32, &[5]);
+    let [zero, minus, one] = [0, -1, 1].map(|number| graph.number(number));
+    let down = graph.constant(ElementType::F32, &[], &(-1f32).to_le_bytes());
+    let mut node = |ty, version, attributes, inputs: &[&Value]| {
+        graph.single(&core, ty, version, attributes, inputs)
+    };
+    let length = node("ShapeOf", "opset3", "output_type=\"i64\"", &[&x]);
+    let numpy = "auto_broadcast=\"numpy\"";
+    let end = node("Multiply", "opset1", numpy, &[&length, &minus]);
+    let of_i64 = "output_type=\"i64\"";
+    let downwards = node("Range", "opset4", of_i64, &[&length, &end, &down]);
+    let of_f32 = "output_type=\"f32\"";
+    let upwards = node("Range", "opset4", of_f32, &[&zero, &length, &one]);
+    let model = graph.model(&core, &[downwards, upwards]).unwrap();
+    let open = reshaped(&model, vec![PartialShape::any_of_rank(1)]).unwrap();
+    let class = core.compile_model_with(&open, generic()).unwrap();
+    for length in [5, 8, 300] {
+        let x = Tensor::from_slice(&[length], &vec![0f32; length]).unwrap();
+        let found = run(&class, &[x]).unwrap();
+        let length = length as i64;
+        let want: Vec<i64> = (1 - length..=length).rev().collect();
+        assert_eq!(*found[0].as_slice::<i64>().unwrap(), want);
+        let want: Vec<f32> = (0..length).map(|k| k as f32).collect();
+        assert_eq!(*found[1].as_slice::<f32>().unwrap(), want);
+    }
+    let found = class.statistics();
+    assert_eq!(found.plans, 1, "{found:?}");
+}

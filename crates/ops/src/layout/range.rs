@@ -71,12 +71,8 @@ fn infer(cx: &Infer<'_>, output: ElementType) -> Result<Vec<TensorType>, OpError
         "`output_type` must be a numeric type, found {found}"
     );
     let mut values = Vec::new();
-    if let Some((_, length)) = steps_of_one(
-        |name| cx.formulas(name),
-        |name| cx.integer(name).ok()?,
-        output,
-    ) {
-        let shape = PartialShape::ranked(vec![length.into()]);
+    if let Some(steps) = UnitSteps::of(|name| cx.formulas(name), |name| cx.constant(name), output) {
+        let shape = PartialShape::ranked(vec![steps.length.into()]);
         return Ok(vec![TensorType::new(output, shape)]);
     }
     for name in INPUTS {
@@ -131,32 +127,57 @@ fn likely_length(cx: &Infer<'_>) -> Option<Dim> {
     Some(Dim::between(min, max))
 }
 
-/// The first of integers that go up by one, and how many there are, if the ends have symbols.
-fn steps_of_one(
-    formulas: impl Fn(&'static str) -> Option<Vec<Formula>>,
-    number: impl Fn(&'static str) -> Option<i64>,
-    output: ElementType,
-) -> Option<(Formula, Extent)> {
-    let [start, stop, step] = INPUTS.map(&formulas);
-    if !output.is_integer() || step.is_some() || (start.is_none() && stop.is_none()) {
-        return None;
+/// Integers that go up or down by one.
+struct UnitSteps {
+    start: Formula,
+    step: i64,
+    length: Extent,
+}
+
+impl UnitSteps {
+    /// Where the step is a number and the ends are integers, of which one has symbols. A narrow integer type of results wraps them
+    /// only if the step is of an integer type, too.
+    fn of<'t>(
+        formulas: impl Fn(&'static str) -> Option<Vec<Formula>>,
+        constant: impl Fn(&'static str) -> Option<&'t Tensor>,
+        output: ElementType,
+    ) -> Option<UnitSteps> {
+        let [start, stop, step] = INPUTS.map(&formulas);
+        if step.is_some() || (start.is_none() && stop.is_none()) {
+            return None;
+        }
+        let step = constant(INPUTS[2])?;
+        let is_exact = output.is_float() || output == ElementType::I64;
+        if !is_exact && !step.element_type().is_integer() {
+            return None;
+        }
+        let step = whole_number(step)?;
+        let end = |name, formulas: Option<Vec<Formula>>| match formulas.as_deref() {
+            Some([formula]) => Some(*formula),
+            Some(_) => None,
+            None => whole_number(constant(name)?).map(Formula::number),
+        };
+        let (start, stop) = (end(INPUTS[0], start)?, end(INPUTS[1], stop)?);
+        let length = match step {
+            1 => stop.minus(&start)?,
+            -1 => start.minus(&stop)?,
+            _ => return None,
+        };
+        Some(UnitSteps {
+            start,
+            step,
+            length: Extent::of(length)?,
+        })
     }
-    let end = |name, formulas: Option<Vec<Formula>>| match formulas {
-        Some(formulas) => formulas.first().copied(),
-        None => number(name).map(Formula::number),
-    };
-    if number(INPUTS[2])? != 1 {
-        return None;
-    }
-    let (start, stop) = (end(INPUTS[0], start)?, end(INPUTS[1], stop)?);
-    Some((start, Extent::of(stop.minus(&start)?)?))
 }
 
 fn lower(cx: &mut Lower<'_>) {
     let ty = cx.type_of(cx.output(0));
-    if let Some((start, _)) = steps_of_one(|name| cx.formulas(name), |name| cx.integer(name), ty) {
-        let start = formula(&start);
-        return cx.define(cx.output(0), |_, at| (&at[0] + &start).cast(ty));
+    if let Some(steps) = UnitSteps::of(|name| cx.formulas(name), |name| cx.constant(name), ty) {
+        let start = formula(&steps.start);
+        return cx.define(cx.output(0), |_, at| {
+            (&at[0] * steps.step + &start).cast(ty)
+        });
     }
     let values = INPUTS.map(|name| cx.constant(name));
     let [Some(start), Some(stop), Some(step)] = values else {
@@ -175,6 +196,16 @@ fn lower(cx: &mut Lower<'_>) {
             (i * number(step, ElementType::F64) + start).cast(ty)
         }
     });
+}
+
+/// The only element of a tensor, if it is an integer, whatever the type is, that an `f64` holds, too.
+fn whole_number(tensor: &Tensor) -> Option<i64> {
+    let numbers = tensor.to_f64_vec().ok()?;
+    let [number] = numbers[..] else {
+        return None;
+    };
+    let fits = number.fract() == 0.0 && number.abs() < 2f64.powi(53);
+    fits.then_some(number as i64)
 }
 
 /// The first element of a tensor of integers of any type.
