@@ -72,6 +72,22 @@ pub(crate) const fn i64_type() -> ElementType {
     ElementType::I64
 }
 
+/// Whether indices, lengths and counts may be of type `ty`.
+pub(crate) const fn is_index_type(ty: ElementType) -> bool {
+    matches!(ty, ElementType::I32 | ElementType::I64)
+}
+
+/// The value `ty` of the attribute `name`, which says of what type an output of indices or counts is.
+///
+/// # Errors
+/// If that is not one of the [types for them](is_index_type).
+pub(crate) fn index_type(name: &str, ty: ElementType) -> Result<ElementType, AttrError> {
+    match is_index_type(ty) {
+        true => Ok(ty),
+        false => Err(AttrError::new(name, "i32 or i64", &ty.to_string())),
+    }
+}
+
 /// For `#[serde(deserialize_with = "element_type")]`.
 pub(crate) fn element_type<'de, D: Deserializer<'de>>(d: D) -> Result<ElementType, D::Error> {
     let name: String = de::Deserialize::deserialize(d)?;

@@ -1,5 +1,6 @@
 //! The context of `infer`: input types, partial shapes, and the values that are known.
 
+use crate::attrs::is_index_type;
 use crate::error::ensure;
 use crate::{OpError, Signature};
 use std::cell::Cell;
@@ -269,6 +270,11 @@ impl<'a> Infer<'a> {
     /// The element type of input `name`, which must be an integer.
     pub fn expect_integer(&self, name: &'static str) -> Result<ElementType, OpError> {
         self.expect(name, "an integer type", ElementType::is_integer)
+    }
+
+    /// The element type of input `name`, which must be one that indices and lengths have: `i32` or `i64`.
+    pub fn expect_index(&self, name: &'static str) -> Result<ElementType, OpError> {
+        self.expect(name, "i32 or i64", is_index_type)
     }
 
     /// The element type that inputs `a` and `b` share.

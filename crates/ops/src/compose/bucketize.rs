@@ -4,8 +4,7 @@
 //! Specification: Bucketize-3. The two types may differ: numbers are compared by value, of a float
 //! and an integer as `f64`.
 
-use crate::AttrError;
-use crate::attrs::element_type;
+use crate::attrs::{element_type, index_type};
 use crate::elementwise::widened;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
@@ -37,10 +36,7 @@ impl Op for Bucketize {
             cx.expect(name, "a numeric type", |t| t.is_integer() || t.is_float())?;
         }
         cx.expect_rank("buckets", 1)?;
-        let ty = self.output_type;
-        if ty != ElementType::I32 && ty != ElementType::I64 {
-            return Err(AttrError::new("output_type", "i32 or i64", &ty.to_string()).into());
-        }
+        let ty = index_type("output_type", self.output_type)?;
         Ok(vec![TensorType::new(ty, cx.shape("data").clone())])
     }
 

@@ -37,9 +37,7 @@ impl Op for GroupedMatMul {
         })?;
         cx.expect_same("mat_a", "mat_b")?;
         if cx.has("offsets") {
-            cx.expect("offsets", "i32 or i64", |t| {
-                matches!(t, ElementType::I32 | ElementType::I64)
-            })?;
+            cx.expect_index("offsets")?;
             cx.expect_rank("offsets", 1)?;
         }
         let (Some(a), Some(b)) = (cx.dims("mat_a"), cx.dims("mat_b")) else {

@@ -5,7 +5,7 @@
 //! be found gives 0, since no comparison with it holds.
 
 use super::search::count_passing;
-use crate::attrs::element_type;
+use crate::attrs::{element_type, index_type};
 use crate::error::ensure;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
@@ -36,11 +36,7 @@ impl Op for SearchSorted {
             t.is_integer() || t.is_float()
         })?;
         cx.expect_same("sorted", "values")?;
-        let result = self.output_type;
-        ensure!(
-            matches!(result, ElementType::I64 | ElementType::I32),
-            "`output_type` must be i64 or i32, found {result}"
-        );
+        let result = index_type("output_type", self.output_type)?;
         if let Some(sorted) = cx.dims("sorted") {
             ensure!(
                 !sorted.is_empty(),
@@ -134,7 +130,7 @@ mod tests {
         let inputs = [i32s(&[2, 3], &[0; 6]), i32s(&[3, 2], &[0; 6])];
         let message = "`sorted` [2, 3] and `values` [3, 2] must be equal in all dims but the last";
         assert_eq!(error(&DEF, &[], &inputs), message);
-        let message = "`output_type` must be i64 or i32, found f32";
+        let message = "attribute `output_type` must be i32 or i64, found `f32`";
         assert_eq!(error(&DEF, &[("output_type", "f32")], &inputs), message);
     }
 }

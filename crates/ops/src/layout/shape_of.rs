@@ -3,7 +3,7 @@
 //! Specifications: ShapeOf-1, which gives `i64`, and -3. Reads nothing of `data`.
 
 use super::index_map::extent;
-use crate::error::ensure;
+use crate::attrs::index_type;
 use crate::lower::chosen;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
@@ -59,9 +59,7 @@ impl Op for Plain {
 
 impl Op for ShapeOf {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        let ty = self.output_type;
-        let fits = matches!(ty, ElementType::I32 | ElementType::I64);
-        ensure!(fits, "`output_type` must be i32 or i64, found {ty}");
+        let ty = index_type("output_type", self.output_type)?;
         let length = cx.shape("data").rank().map_or(Dim::ANY, Dim::fixed);
         Ok(vec![TensorType::new(
             ty,
@@ -121,7 +119,7 @@ mod tests {
             i32s(&[3], &[2, 0, 3])
         );
         assert_eq!(run(&V1, &[], &[f32s(&[], &[1.0])]), i64s(&[0], &[]));
-        let message = "`output_type` must be i32 or i64, found f32";
+        let message = "attribute `output_type` must be i32 or i64, found `f32`";
         assert_eq!(error(&V3, &[("output_type", "f32")], &[x]), message);
     }
 }

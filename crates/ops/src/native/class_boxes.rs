@@ -3,10 +3,10 @@
 //! there are of each image.
 
 use super::boxes::{Rect, limit};
-use super::checks::output_type;
 use super::real::{self, Real};
 use super::selection;
 use super::tensors::integers;
+use crate::attrs::index_type;
 use crate::error::ensure;
 use crate::{OpError, TensorType};
 use serde::Deserialize;
@@ -104,7 +104,7 @@ pub(super) use attributes;
 
 impl Limits {
     pub(super) fn check(&self) -> Result<(), OpError> {
-        output_type("output_type", self.index)?;
+        index_type("output_type", self.index)?;
         for (name, value) in [
             ("nms_top_k", self.nms_top_k),
             ("keep_top_k", self.keep_top_k),

@@ -7,9 +7,9 @@
 //! the last one, the blank class, and gives the lengths of what is decoded. Of classes that are
 //! equally probable the first is taken.
 
-use super::checks::{index_type, output_type, real_type};
+use super::real::real_type;
 use super::tensors::{floats, integers};
-use crate::attrs::element_type;
+use crate::attrs::{element_type, index_type};
 use crate::error::ensure;
 use crate::layout::extent::countable;
 use crate::op::parse_native;
@@ -91,15 +91,15 @@ impl Native for Masked {
 impl Native for SeqLen {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
         real_type(cx, "data")?;
-        index_type(cx, "sequence_length")?;
+        cx.expect_index("sequence_length")?;
         cx.expect_rank("data", 3)?;
         cx.expect_rank("sequence_length", 1)?;
         if cx.has("blank_index") {
-            index_type(cx, "blank_index")?;
+            cx.expect_index("blank_index")?;
             cx.integer("blank_index")?;
         }
-        let classes = output_type("classes_index_type", self.classes_index_type)?;
-        let lengths = output_type("sequence_length_type", self.sequence_length_type)?;
+        let classes = index_type("classes_index_type", self.classes_index_type)?;
+        let lengths = index_type("sequence_length_type", self.sequence_length_type)?;
         let batch = common(cx, "data", 0, "sequence_length", 0)?;
         let steps = cx.dims("data").map_or(Dim::ANY, |d| d[1]);
         let shape = |dims: &[Dim]| PartialShape::ranked(dims.to_vec());
@@ -245,7 +245,7 @@ mod tests {
         let inputs = [f32s(&[1, 2, 3], &[0.0; 6]), f32s(&[2, 1], &[0.0; 2])];
         let message = "`data` [1, 2, 3] and `sequence_mask` [2, 1] must agree in dims 0 and 0";
         assert_eq!(error(&DEF, &[], &inputs), message);
-        let message = "`classes_index_type` must be i32 or i64, found u8";
+        let message = "attribute `classes_index_type` must be i32 or i64, found `u8`";
         let inputs = [f32s(&[1, 2, 3], &[0.0; 6]), i32s(&[1], &[0])];
         assert_eq!(
             error(&SEQ_LEN, &[("classes_index_type", "u8")], &inputs),

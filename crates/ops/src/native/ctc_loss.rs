@@ -9,7 +9,7 @@
 //! Specification: CTCLoss-4. Computed in `f64`, as sums of logarithms, and rounded once at the end. A
 //! target that no path decodes to has an infinite loss.
 
-use super::checks::{index_type, real_type};
+use super::real::real_type;
 use super::tensors::floats;
 use crate::error::ensure;
 use crate::op::parse_native;
@@ -52,7 +52,7 @@ impl Native for CtcLoss {
         let mut batch = Dim::ANY;
         for name in ["logits", "logit_length", "labels", "label_length"] {
             if name != "logits" {
-                index_type(cx, name)?;
+                cx.expect_index(name)?;
             }
             if name.ends_with("length") {
                 cx.expect_rank(name, 1)?;
@@ -75,7 +75,7 @@ impl Native for CtcLoss {
             );
         }
         if cx.has("blank_index") {
-            index_type(cx, "blank_index")?;
+            cx.expect_index("blank_index")?;
             cx.integer("blank_index")?;
         }
         Ok(vec![TensorType::new(

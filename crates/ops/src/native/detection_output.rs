@@ -19,9 +19,8 @@
 //! divided by the size of the image once, before any offsets.
 
 use super::boxes::{Overlap, Rect, Threshold, best_first, limit};
-use super::checks::real_type;
 use super::prior_boxes::{Code, Layout, decode};
-use super::real::{self, Real};
+use super::real::{self, Real, real_type};
 use super::suppression::greedy;
 use crate::error::ensure;
 use crate::{

@@ -14,9 +14,8 @@
 //! are 0.
 
 use super::boxes::{Overlap, Rect, Threshold, best_first, limit};
-use super::checks::real_type;
 use super::proposals::count;
-use super::real::{self, Real};
+use super::real::{self, Real, real_type};
 use super::suppression::greedy;
 use super::tensors::integers;
 use crate::error::ensure;

@@ -5,8 +5,8 @@
 //! there are (0 here), and the order of equal probabilities (the first box first).
 
 use super::boxes::best_first;
-use super::checks::real_type;
 use super::proposals::count;
+use super::real::real_type;
 use crate::error::ensure;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};

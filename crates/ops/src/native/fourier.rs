@@ -3,7 +3,7 @@
 //! Computed in `f64` whatever the element type is, and rounded once at the end. A length that is no
 //! power of two is not padded.
 
-use super::checks::real_type;
+use super::real::real_type;
 use super::tensors::float_groups;
 use crate::error::ensure;
 use crate::infer::normalize_axes;

@@ -1,6 +1,5 @@
 //! The common part of `STFT` and `ISTFT`: frames of a signal, and the window that belongs to them.
 
-use super::checks::index_type;
 use crate::error::ensure;
 use crate::{Evaluate, Infer, OpError};
 use vinelift_tensor::memory::filled;
@@ -28,7 +27,7 @@ pub(super) fn infer(cx: &Infer<'_>) -> Result<Frames, OpError> {
 
 /// The value of an input of a single `i32` or `i64`.
 pub(super) fn integer(cx: &Infer<'_>, name: &'static str) -> Result<Option<i64>, OpError> {
-    index_type(cx, name)?;
+    cx.expect_index(name)?;
     cx.integer(name)
 }
 

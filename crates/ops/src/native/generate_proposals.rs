@@ -13,11 +13,10 @@
 //! `nms_eta` while it is above 0.5. Of equal scores the first comes first.
 
 use super::boxes::{Rect, Threshold};
-use super::checks::{output_type, real_type};
 use super::proposals::{self, Proposal};
-use super::real::{self, Real};
+use super::real::{self, Real, real_type};
 use super::tensors::integers;
-use crate::attrs::element_type;
+use crate::attrs::{element_type, index_type};
 use crate::error::ensure;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, Stop, TensorType};
@@ -69,7 +68,7 @@ struct SingleImage {
 
 impl Native for GenerateProposals {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        output_type("roi_num_type", self.roi_num_type)?;
+        index_type("roi_num_type", self.roi_num_type)?;
         ensure!(
             (0.0..=1.0).contains(&self.nms_eta),
             "`nms_eta` must lie between 0 and 1, found {}",

@@ -5,7 +5,7 @@
 //! element type is, and rounded once at the end. The inverse of a singular matrix is not defined: it
 //! has infinities and NaN for elements.
 
-use super::checks::real_type;
+use super::real::real_type;
 use super::tensors::floats;
 use crate::error::ensure;
 use crate::op::parse_native;

@@ -9,9 +9,9 @@
 //! specification makes a centered signal one element shorter than OpenVINO and PyTorch do, which is
 //! what an `STFT` of that signal would have been made from: it has their length here.
 
-use super::checks::real_type;
 use super::fourier::Grid;
 use super::frames;
+use super::real::real_type;
 use super::tensors::floats;
 use crate::error::ensure;
 use crate::layout::extent::{countable, grown};

@@ -5,7 +5,6 @@
 //! has accepted with their exact types and values.
 
 mod boxes;
-mod checks;
 mod class_boxes;
 pub(crate) mod ctc_greedy_decoder;
 pub(crate) mod ctc_loss;

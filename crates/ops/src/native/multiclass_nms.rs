@@ -11,9 +11,8 @@
 //! `i * classes + c`. Boxes with equal scores come in the order of class and position.
 
 use super::boxes::{Overlap, Rect, Threshold, best_first};
-use super::checks::real_type;
 use super::class_boxes::{self, Found};
-use super::real::Real;
+use super::real::{Real, real_type};
 use super::selection;
 use super::suppression::greedy;
 use crate::error::ensure;

@@ -6,10 +6,10 @@
 //! and the same seeds; OpenVINO has others. A row whose probabilities have no sum above 0 is not
 //! defined: it gives the last class, or the last that was not taken.
 
-use super::checks::{index_type, output_type, real_type};
 use super::random::{Philox, Seeds};
+use super::real::real_type;
 use super::tensors::integers;
-use crate::attrs::element_type;
+use crate::attrs::{element_type, index_type};
 use crate::error::ensure;
 use crate::layout::extent::countable;
 use crate::op::parse_native;
@@ -42,8 +42,8 @@ struct Multinomial {
 impl Native for Multinomial {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
         real_type(cx, "probs")?;
-        let ty = output_type("convert_type", self.convert_type)?;
-        index_type(cx, "num_samples")?;
+        let ty = index_type("convert_type", self.convert_type)?;
+        cx.expect_index("num_samples")?;
         let samples = match cx.integer("num_samples")? {
             Some(count) => Dim::fixed(natural(count)?),
             None => Dim::ANY,

@@ -6,12 +6,11 @@
 //! batch, class and box come first.
 
 use super::boxes::{Threshold, best_one_by_one};
-use super::checks::output_type;
 use super::real::Real;
 use super::rotated_box::RotatedBox;
 use super::selection;
 use super::suppression::greedy_by;
-use crate::attrs::element_type;
+use crate::attrs::{element_type, index_type};
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
@@ -45,7 +44,7 @@ struct NmsRotated {
 
 impl Native for NmsRotated {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        output_type("output_type", self.output_type)?;
+        index_type("output_type", self.output_type)?;
         let dims = selection::infer(cx, 5)?;
         let per_class = selection::boxes_per_class(cx)?;
         selection::expect_number(cx, "iou_threshold")?;

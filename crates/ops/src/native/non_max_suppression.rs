@@ -16,12 +16,11 @@
 //! have is left out.
 
 use super::boxes::{Overlap, Rect, Threshold, best_one_by_one};
-use super::checks::output_type;
 use super::decay::Decay;
 use super::real::Real;
 use super::selection;
 use super::suppression::greedy;
-use crate::attrs::element_type;
+use crate::attrs::{element_type, index_type};
 use crate::error::ensure;
 use crate::{
     Attributes, Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType,
@@ -112,7 +111,7 @@ enum Encoding {
 
 fn build(attributes: &Attributes<'_>, rows: Rows) -> Result<Box<dyn Native>, OpError> {
     let given: Given = attributes.parse()?;
-    output_type("output_type", given.output_type)?;
+    index_type("output_type", given.output_type)?;
     Ok(Box::new(NonMaxSuppression { given, rows }))
 }
 

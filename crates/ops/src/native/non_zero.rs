@@ -4,8 +4,7 @@
 //! Specification: NonZero-3. A scalar that is not zero has the position of no dims: `[0, 1]`. NaN is not
 //! zero, -0 is.
 
-use crate::attrs::element_type;
-use crate::error::ensure;
+use crate::attrs::{element_type, index_type};
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
@@ -31,11 +30,7 @@ impl Native for NonZero {
         cx.expect("data", "a numeric type or boolean", |t| {
             t != ElementType::String
         })?;
-        ensure!(
-            matches!(self.output_type, ElementType::I32 | ElementType::I64),
-            "`output_type` must be i32 or i64, found {}",
-            self.output_type
-        );
+        index_type("output_type", self.output_type)?;
         let data = cx.dims("data");
         let rank = data.map_or(Dim::ANY, |d| Dim::fixed(d.len()));
         let most = data.map_or(Dim::ANY, |d| {

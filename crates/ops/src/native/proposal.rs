@@ -13,9 +13,8 @@
 //! equal scores the first comes first.
 
 use super::boxes::{Rect, Threshold};
-use super::checks::real_type;
 use super::proposals::{self, Proposal as Box5};
-use super::real::{self, Real};
+use super::real::{self, Real, real_type};
 use crate::error::ensure;
 use crate::{
     Attributes, Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType,

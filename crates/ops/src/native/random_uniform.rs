@@ -9,7 +9,6 @@
 //! The specification has the seeds alone decide, so each inference gives the same numbers; OpenVINO
 //! goes on in the sequence of Philox. With both seeds 0 all are different.
 
-use super::checks::index_type;
 use super::random::{Generator, Mersenne, Philox, Seeds, unit_f64};
 use crate::attrs::element_type;
 use crate::error::ensure;
@@ -65,7 +64,7 @@ impl Native for RandomUniform {
             let one = shape.dims().is_none_or(|d| d.iter().all(|n| n.contains(1)));
             ensure!(one, "`{name}` must hold one element, found {shape}");
         }
-        index_type(cx, "shape")?;
+        cx.expect_index("shape")?;
         let shape = match cx.integers("shape")? {
             Some(shape) => PartialShape::from(&naturals("shape", &shape, 0)?[..]),
             None => match cx.length("shape") {

@@ -1,7 +1,7 @@
 //! The two types in which native operators compute on floats: `f64` for `f64`, `f32` for all others.
 
 use super::tensors::floats;
-use crate::{Evaluate, OpError};
+use crate::{Evaluate, Infer, OpError};
 use std::ops::{Add, Div, Mul, Sub};
 use vinelift_tensor::memory::collected;
 use vinelift_tensor::order::{Direction, float_key};
@@ -11,6 +11,11 @@ use vinelift_tensor::{ElementType, Tensor};
 pub(super) fn is_real(ty: ElementType) -> bool {
     use ElementType::{BF16, F16, F32, F64};
     matches!(ty, F16 | BF16 | F32 | F64)
+}
+
+/// The element type of input `name`, which must be a float type that operators compute on.
+pub(super) fn real_type(cx: &Infer<'_>, name: &'static str) -> Result<ElementType, OpError> {
+    cx.expect(name, "f16, bf16, f32 or f64", is_real)
 }
 
 /// `f32` or `f64`.

@@ -1,8 +1,7 @@
 //! The common part of the operators that select boxes for each class of each image: their inputs, and outputs
 //! that name the selected ones.
 
-use super::checks::real_type;
-use super::real::Real;
+use super::real::{Real, real_type};
 use super::tensors::{floats, integers};
 use crate::error::ensure;
 use crate::{Evaluate, Infer, OpError, TensorType};

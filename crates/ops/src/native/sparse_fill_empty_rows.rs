@@ -4,7 +4,6 @@
 //! Specification: SparseFillEmptyRows-16. Elements at the same place keep their order. One outside of
 //! `dense_shape` is an error.
 
-use super::checks::index_type;
 use super::tensors::integers;
 use crate::error::ensure;
 use crate::op::parse_native;
@@ -29,7 +28,7 @@ impl Native for SparseFillEmptyRows {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
         cx.expect_rank("values", 1)?;
         let values = cx.expect_same("values", "default_value")?;
-        let index = index_type(cx, "indices")?;
+        let index = cx.expect_index("indices")?;
         cx.expect_same("indices", "dense_shape")?;
         let one = cx
             .dims("default_value")

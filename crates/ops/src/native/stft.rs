@@ -5,9 +5,9 @@
 //! Specification: STFT-15. A window shorter than a frame gets as many zeros on the left as on the
 //! right, or one less, as OpenVINO does it. What is left at the end of the signal is not used.
 
-use super::checks::real_type;
 use super::fourier::{Direction, Grid};
 use super::frames;
+use super::real::real_type;
 use crate::error::ensure;
 use crate::layout::extent::{countable, grown};
 use crate::op::parse_native;

@@ -5,7 +5,6 @@
 //! and may overlap; one that does not lie within them, or is no UTF-8, is an error. Unpacked strings
 //! follow each other without gaps.
 
-use super::checks::index_type;
 use crate::error::ensure;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
@@ -39,8 +38,8 @@ struct Unpack {}
 
 impl Native for Pack {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        index_type(cx, "begins")?;
-        index_type(cx, "ends")?;
+        cx.expect_index("begins")?;
+        cx.expect_index("ends")?;
         cx.expect("symbols", "u8", |t| t == ElementType::U8)?;
         cx.expect_rank("symbols", 1)?;
         let (begins, ends) = (cx.shape("begins"), cx.shape("ends"));

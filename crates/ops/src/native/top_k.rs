@@ -11,7 +11,7 @@ mod one;
 mod tests;
 
 use super::tensors::integers;
-use crate::attrs::element_type;
+use crate::attrs::{element_type, index_type};
 use crate::error::ensure;
 use crate::infer::normalize_axis;
 use crate::op::parse_native;
@@ -75,11 +75,7 @@ enum Sort {
 impl Native for TopK {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
         let element = cx.expect("data", "a numeric type", |t| t.is_integer() || t.is_float())?;
-        let index = self.index_element_type;
-        ensure!(
-            matches!(index, ElementType::I32 | ElementType::I64),
-            "`index_element_type` must be i32 or i64, found {index}"
-        );
+        let index = index_type("index_element_type", self.index_element_type)?;
         let mut shape = PartialShape::DYNAMIC;
         if let Some(dims) = cx.dims("data") {
             let mut dims = dims.to_vec();

@@ -7,8 +7,7 @@
 //! rule for slices of no elements: they are all equal.
 
 use super::tensors::integers;
-use crate::attrs::element_type;
-use crate::error::ensure;
+use crate::attrs::{element_type, index_type};
 use crate::infer::normalize_axis;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
@@ -38,15 +37,8 @@ struct Unique {
 
 impl Native for Unique {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        for (name, ty) in [
-            ("index_element_type", self.index_element_type),
-            ("count_element_type", self.count_element_type),
-        ] {
-            ensure!(
-                matches!(ty, ElementType::I32 | ElementType::I64),
-                "`{name}` must be i32 or i64, found {ty}"
-            );
-        }
+        index_type("index_element_type", self.index_element_type)?;
+        index_type("count_element_type", self.count_element_type)?;
         let axis = cx.integer("axis")?;
         let (mut shape, mut all) = (PartialShape::DYNAMIC, Dim::ANY);
         match cx.dims("data") {
@@ -269,7 +261,7 @@ mod tests {
         let attributes = [("count_element_type", "u8")];
         assert_eq!(
             error(&DEF, &attributes, &[data]),
-            "`count_element_type` must be i32 or i64, found u8"
+            "attribute `count_element_type` must be i32 or i64, found `u8`"
         );
     }
 

@@ -6,8 +6,7 @@
 
 use super::dim_windows::guarded;
 use super::first;
-use super::max_pool::{i64_type, index_type};
-use crate::attrs::{NoAttributes, element_type};
+use crate::attrs::{NoAttributes, element_type, i64_type, index_type};
 use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::layout::extent::{countable, naturals};

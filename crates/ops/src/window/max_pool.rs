@@ -8,7 +8,7 @@
 use super::dim_windows::{DimWindows, and, count, guarded, places};
 use super::first;
 use super::slide::{Rounding, Slide, attributes};
-use crate::attrs::element_type;
+use crate::attrs::{element_type, i64_type, index_type};
 use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::infer::normalize_axis;
@@ -84,19 +84,6 @@ fn with_positions(attributes: &Attributes<'_>) -> Result<MaxPool, OpError> {
         kernel: a.kernel,
         positions: Some((ty, a.axis)),
     })
-}
-
-/// The type of indices if none is given.
-pub(super) fn i64_type() -> ElementType {
-    ElementType::I64
-}
-
-/// A type that indices may have.
-pub(super) fn index_type(name: &str, ty: ElementType) -> Result<ElementType, AttrError> {
-    match ty {
-        ElementType::I32 | ElementType::I64 => Ok(ty),
-        _ => Err(AttrError::new(name, "i32 or i64", &ty.to_string())),
-    }
 }
 
 /// Versions before 14 do not know `ceil_torch`.
