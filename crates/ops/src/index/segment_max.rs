@@ -7,6 +7,7 @@
 use super::segments;
 use crate::error::ensure;
 use crate::op::parse;
+use crate::reduction::max_of_nothing;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::build::{boolean, lowest, select, zero};
@@ -99,12 +100,12 @@ impl Op for SegmentMax {
             (at, cx.load("data", p).cast(wide))
         });
         let fill = match self.fill_mode {
-            Fill::Zero => zero(ty),
-            Fill::Lowest => lowest_finite(ty),
+            Fill::Zero => zero(wide),
+            Fill::Lowest => max_of_nothing(ty),
         };
         cx.define(out, |cx, at| {
-            let most = cx.load_from(most, at).cast(ty);
-            select(cx.load_from(found, &at[..1]), most, fill)
+            let most = cx.load_from(most, at);
+            select(cx.load_from(found, &at[..1]), most, fill).cast(ty)
         });
     }
 }
@@ -120,25 +121,6 @@ fn largest(cx: &Infer<'_>) -> Result<Dim, OpError> {
         "`segment_ids` holds {largest}, which is too large"
     );
     Ok(Dim::fixed((largest.max(-1) + 1) as usize))
-}
-
-/// The least number of a type that is not infinite.
-fn lowest_finite(ty: ElementType) -> Scalar {
-    use ElementType::*;
-    let bits = match ty {
-        F64 => f64::MIN.to_bits(),
-        F32 => f32::MIN.to_bits().into(),
-        F16 => 0xfbff,
-        BF16 => 0xff7f,
-        F8E4M3 => 0xfe,
-        F8E5M2 => 0xfb,
-        F4E2M1 => 0xf,
-        // 2⁻¹²⁷ and -1: the first codes.
-        F8E8M0 | NF4 => 0,
-        I4 => 0x8,
-        _ => return lowest(ty),
-    };
-    Scalar::constant(bits, ty)
 }
 
 #[cfg(test)]

@@ -99,6 +99,12 @@ impl Fold {
     }
 }
 
+/// The largest of no elements of type `ty`: the lowest number of that type that is not infinite, in the type that elements are
+/// computed in.
+pub(crate) fn max_of_nothing(ty: ElementType) -> Scalar {
+    Fold::Max.of_nothing(ty)
+}
+
 /// The lowest number of a float type that is not infinite.
 pub(crate) fn lowest_finite(ty: ElementType) -> f64 {
     match ty {

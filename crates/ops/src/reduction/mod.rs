@@ -18,7 +18,7 @@ use crate::elementwise::{Class, widened};
 use crate::infer::dims_of_axes;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use fold::Fold;
-pub(crate) use fold::lowest_finite;
+pub(crate) use fold::{lowest_finite, max_of_nothing};
 use serde::Deserialize;
 use vinelift_tensor::{Dim, Extent, PartialShape};
 
