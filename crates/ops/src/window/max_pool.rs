@@ -13,11 +13,11 @@ use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::infer::normalize_axis;
 use crate::layout::extent::{countable, naturals};
-use crate::reduction::lowest_finite;
+use crate::reduction::max_of_nothing;
 use crate::{
     AttrError, Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType,
 };
-use vinelift_nest::build::{index, lowest, number, select};
+use vinelift_nest::build::{index, lowest, select};
 use vinelift_nest::{Binary, BufferId, Scalar};
 use vinelift_tensor::{Dim, ElementType, PartialShape};
 
@@ -140,12 +140,8 @@ impl Op for MaxPool {
             if !may_miss {
                 return largest.cast(ty);
             }
-            let nothing = match ty.is_float() {
-                true => number(lowest_finite(ty), ty.compute()),
-                false => lowest(ty.compute()),
-            };
             let some = count(&dims, &at[2..], false).gt(index(0));
-            select(some, largest, nothing).cast(ty)
+            select(some, largest, max_of_nothing(ty)).cast(ty)
         });
         if let Some((_, axis)) = self.positions {
             let axis = normalize_axis(axis, shape.len()).unwrap_or_default();
@@ -301,6 +297,9 @@ mod tests {
         );
         let x = f32s(&[0, 1, 3], &[]);
         assert_eq!(pool(&V8, "2", &attributes, x)[0], f32s(&[0, 1, 3], &[]));
+        let x = Tensor::zeros(ElementType::I4, &[1, 1, 3]).unwrap();
+        let out = pool(&V8, "2", &attributes, x).swap_remove(0);
+        assert_eq!(out.to_i64_vec().unwrap(), [-8, 0, -8]);
     }
 
     /// Windows of 24 and of 25 points, over edges and with steps of two, against the definition.
