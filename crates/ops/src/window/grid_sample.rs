@@ -9,7 +9,7 @@
 //! integers are truncated, here within their type. A coordinate that is NaN samples NaN, or with `nearest`
 //! any element or the padding.
 
-use super::bounds::clamped;
+use super::mixing::{mixing_type, stored, whole};
 use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::layout::extent::countable;
@@ -101,11 +101,14 @@ impl Op for GridSample {
             return;
         }
         let extents = [shape[2], shape[3]];
-        let wide = arithmetic(ty, cx.element("grid").compute());
-        let whole = self.position_type(extents);
+        let wide = match cx.element("grid") {
+            ElementType::F64 => ElementType::F64,
+            _ => mixing_type(ty),
+        };
+        let position = self.position_type(extents);
         // The axis of the rows comes second in the grid.
         let [rows, columns] =
-            [0, 1].map(|k| self.sampled(cx, 1 - k as i64, extents[k], [whole, wide]));
+            [0, 1].map(|k| self.sampled(cx, 1 - k as i64, extents[k], [position, wide]));
         cx.define(out, |cx, at| {
             let point = [at[0].clone(), at[2].clone(), at[3].clone()];
             // The element at `[i + rows, j + columns]`.
@@ -141,7 +144,7 @@ impl Op for GridSample {
                 })
             };
             let sum = weighted(&rows, |r| row(cx, r));
-            narrowed(sum, ty)
+            stored(whole(sum, ty, Scalar::trunc), ty)
         });
     }
 }
@@ -171,16 +174,16 @@ impl GridSample {
         cx: &mut Lower<'_>,
         axis: i64,
         n: Extent,
-        [whole, wide]: [ElementType; 2],
+        [ty, wide]: [ElementType; 2],
     ) -> Sampled {
         let points = &cx.extents("grid")[..3];
-        let position = cx.temporary("position", whole, points);
-        let position_of = move |x: Scalar| match (whole, n.number()) {
+        let position = cx.temporary("position", ty, points);
+        let position_of = move |x: Scalar| match (ty, n.number()) {
             (ElementType::I32, Some(n)) => {
                 let beyond = BEYOND as f64;
-                clamp(x, -beyond, n as f64 + beyond).cast(whole)
+                clamp(x, -beyond, n as f64 + beyond).cast(ty)
             }
-            _ => within_far(&clamp(x, -FAR, FAR).cast(whole)),
+            _ => within_far(&clamp(x, -FAR, FAR).cast(ty)),
         };
         let coordinate = |cx: &Lower<'_>, at: &[Scalar]| {
             let from = [at[0].clone(), at[1].clone(), at[2].clone(), index(axis)];
@@ -302,24 +305,6 @@ fn weighted(weights: &[Scalar], value: impl Fn(i64) -> Scalar) -> Scalar {
         .next()
         .unwrap_or_else(|| number(0.0, ElementType::F32));
     terms.fold(first, |sum, term| sum + term)
-}
-
-/// The type in which elements are mixed, given that of the coordinates.
-fn arithmetic(ty: ElementType, grid: ElementType) -> ElementType {
-    let data = ty.compute();
-    let long = data.is_integer() && data.bits() >= 32;
-    if long || data == ElementType::F64 || grid == ElementType::F64 {
-        return ElementType::F64;
-    }
-    ElementType::F32
-}
-
-/// `x` as a value of `ty`: an integer without fraction and within its type.
-fn narrowed(x: Scalar, ty: ElementType) -> Scalar {
-    if !ty.is_integer() {
-        return x.cast(ty.compute()).cast(ty);
-    }
-    clamped(x.trunc(), ty).cast(ty.compute()).cast(ty)
 }
 
 #[cfg(test)]

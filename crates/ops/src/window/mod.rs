@@ -6,7 +6,6 @@
 pub(crate) mod adaptive_pool;
 pub(crate) mod avg_pool;
 pub(crate) mod binary_convolution;
-mod bounds;
 pub(crate) mod col2im;
 pub(crate) mod convolution;
 pub(crate) mod convolution_backprop;
@@ -17,4 +16,5 @@ mod first;
 pub(crate) mod grid_sample;
 pub(crate) mod interpolate;
 pub(crate) mod max_pool;
+mod mixing;
 mod slide;

@@ -10,7 +10,7 @@ use super::windows::Windows;
 use crate::Lower;
 use crate::elementwise::widened;
 use crate::layout::index_map::extent;
-use crate::window::bounds::clamped;
+use crate::window::mixing::{mixing_type, stored, whole};
 use vinelift_nest::build::{index, select, zero};
 use vinelift_nest::{BufferId, Scalar};
 use vinelift_tensor::ElementType;
@@ -58,7 +58,7 @@ impl Resize {
     pub(super) fn filtered(&self, cx: &mut Lower<'_>, filter: Filter) {
         let (out, pillow) = (cx.output(0), matches!(filter, Filter::Pillow { .. }));
         let (ty, target) = (cx.type_of(out), cx.extents_of(out));
-        let wide = arithmetic(ty);
+        let wide = mixing_type(ty);
         let mut axes: Vec<&Resized> = self.axes.iter().collect();
         axes.retain(|axis| !axis.from.same(axis.to));
         if pillow {
@@ -83,7 +83,7 @@ impl Resize {
         let mut source = None;
         let pass = |cx: &mut Lower<'_>, source: Option<BufferId>, axis: &Resized, to: BufferId| {
             let mix = self.mix(cx, filter, axis, wide);
-            let whole = pillow || to == out;
+            let is_whole = pillow || to == out;
             cx.define(to, |cx, at| {
                 let (o, start) = (&at[axis.dim], mix.starts.at(cx, &at[axis.dim]));
                 let sum = mix.sum(cx, wide, |cx, k| {
@@ -95,11 +95,13 @@ impl Resize {
                     };
                     x * cx.load_from(mix.weights, &[k * &Scalar::extent(axis.to) + o])
                 });
-                let sum = if whole { rounded(sum, ty) } else { sum };
-                if to == out {
-                    sum.cast(ty.compute()).cast(ty)
-                } else {
-                    sum
+                let sum = match is_whole {
+                    true => whole(sum, ty, Scalar::round),
+                    false => sum,
+                };
+                match to == out {
+                    true => stored(sum, ty),
+                    false => sum,
                 }
             });
         };
@@ -161,21 +163,4 @@ impl Resize {
             None => x,
         }
     }
-}
-
-/// The type in which elements of `ty` are mixed.
-fn arithmetic(ty: ElementType) -> ElementType {
-    match ty.compute() {
-        ElementType::F64 => ElementType::F64,
-        wide if wide.is_integer() && wide.bits() >= 32 => ElementType::F64,
-        _ => ElementType::F32,
-    }
-}
-
-/// `x` as a value of `ty`, if that is an integer.
-fn rounded(x: Scalar, ty: ElementType) -> Scalar {
-    if !ty.is_integer() {
-        return x;
-    }
-    clamped(x.round(), ty)
 }
