@@ -7,6 +7,7 @@
 //! step to step, and results are rounded once, at the end.
 
 mod activation;
+mod cell;
 mod formulas;
 pub(crate) mod gru_cell;
 pub(crate) mod gru_sequence;
@@ -18,4 +19,3 @@ pub(crate) mod rnn_cell;
 pub(crate) mod rnn_sequence;
 mod sequence;
 mod shapes;
-mod step;

@@ -1,7 +1,7 @@
 //! A cell or a sequence of cells as an operator.
 
 use super::network::Network;
-use super::{sequence, shapes, step};
+use super::{cell, sequence, shapes};
 use crate::{Infer, Lower, Op, OpError, TensorType};
 
 impl Op for Network {
@@ -11,7 +11,7 @@ impl Op for Network {
 
     fn lower(&self, cx: &mut Lower<'_>) {
         match self.direction {
-            None => step::lower(self, cx),
+            None => cell::lower(self, cx),
             Some(direction) => sequence::lower(self, direction, cx),
         }
     }
