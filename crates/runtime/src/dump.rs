@@ -6,8 +6,7 @@ mod plan_text;
 mod segments;
 mod stage;
 
-use crate::compile::passes::{Buffers, Choices, Pass, optimize};
-use crate::compile::slot::slots;
+use crate::compile::passes::{Choices, trace};
 use crate::compiled::CompiledModel;
 use crate::key::Key;
 use crate::request::InferRequest;
@@ -24,7 +23,6 @@ use plan_text::{Style, Texts};
 use segments::Piece;
 pub use stage::Stage;
 use std::fmt::Write;
-use std::sync::atomic::AtomicUsize;
 use vinelift_codegen::Options;
 use vinelift_graph::{NodeKind, Segment};
 
@@ -309,21 +307,7 @@ fn trace_segment(
     choices: Choices,
 ) -> Result<String, Error> {
     let mut text = String::new();
-    let mut passes: Vec<Pass> = Vec::new();
-    let slots = slots(&segment);
-    let buffers = Buffers {
-        slots: &slots,
-        of_shapes: &segment.of_shapes,
-        room: &[],
-    };
-    optimize(
-        segment.nest,
-        buffers,
-        choices,
-        Some(&mut passes),
-        never(),
-        &AtomicUsize::new(0),
-    )?;
+    let (passes, slots) = trace(segment, choices)?;
     let style = Style::new(options, &slots);
     let mut before: Option<(usize, String)> = None;
     for pass in &passes {

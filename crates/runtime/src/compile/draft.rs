@@ -73,7 +73,6 @@ impl Draft {
             nest,
             buffers,
             settings.choices(),
-            None,
             settings.stop,
             &settings.shared.unproven,
         )?;

@@ -1,6 +1,6 @@
 //! Whether a plan computes a batch at once or in micro-batches.
 
-use crate::compile::slot::Slot;
+use crate::compile::slot::{Slot, constant_bytes};
 use std::num::NonZeroUsize;
 use vinelift_nest::{Batch, BatchBytes, BufferId, Nest, verify};
 
@@ -16,8 +16,8 @@ pub(crate) struct MicroBatches {
 /// The bytes of temporaries that a stage of a micro-batch uses at most, unless an image uses more: a thread's share of the caches.
 const PART_BYTES: usize = 16 << 20;
 
-/// Each micro-batch reads all constants again, so its images use this many times as many bytes of temporaries: of these, fusion
-/// leaves about one in four.
+/// Each micro-batch reads all constants again, so its images must use at least this many times as many bytes of temporaries. These are
+/// counted before fusion, which leaves about one in four.
 const LEAST_PER_CONSTANTS: usize = 4;
 
 /// The most micro-batches of a batch.
@@ -31,14 +31,14 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Parts of `most` images, or as is worth it, if a nest as lowered does the same for each image.
+    /// Parts of at most `most` images, or of as many as is worth it, if the nest as lowered does the same for each image.
     pub(super) fn of(nest: &Nest, slots: &[Slot], most: Option<NonZeroUsize>) -> Option<Wanted> {
         // Variables stay what they are until all is computed, and a recurrent step multiplies all rows at once.
         let is_kept = |slot: &Slot| matches!(slot, Slot::Kept(_));
         if slots.iter().any(is_kept) || nest.stages.iter().any(|s| s.group.is_some()) {
             return None;
         }
-        let batch = Batch::of(nest, &|buffer| constant(slots, buffer))?;
+        let batch = Batch::of(nest, &|buffer| constant_bytes(slots, buffer))?;
         let most = most.map_or_else(|| worth(&batch.bytes(nest)), NonZeroUsize::get);
         let images = batch.images();
         let count = count(images, most);
@@ -52,7 +52,7 @@ impl MicroBatches {
     /// How sums are rounded may depend on the number of images, so it has to be settled before.
     pub(super) fn split(nest: &mut Nest, slots: &[Slot], wanted: Wanted) -> Option<MicroBatches> {
         let Wanted { images, count } = wanted;
-        let batch = Batch::of_images(nest, images, &|buffer| constant(slots, buffer))?;
+        let batch = Batch::of_images(nest, images, &|buffer| constant_bytes(slots, buffer))?;
         let inputs = (0..).map(BufferId).zip(slots);
         let inputs = inputs.filter_map(|(buffer, slot)| match slot {
             Slot::Parameter(k) if batch.is_sliced(buffer) => Some(*k),
@@ -74,14 +74,6 @@ impl MicroBatches {
             Slot::Output(_) => self.count,
             _ => 1,
         }
-    }
-}
-
-/// The bytes of a buffer that is constant.
-fn constant(slots: &[Slot], buffer: BufferId) -> Option<&[u8]> {
-    match slots.get(buffer.0 as usize) {
-        Some(Slot::Constant(tensor)) => Some(tensor.bytes()),
-        _ => None,
     }
 }
 

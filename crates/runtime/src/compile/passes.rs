@@ -2,7 +2,7 @@
 
 use crate::compile::contraction::isa;
 use crate::compile::micro_batches::{MicroBatches, Wanted};
-use crate::compile::slot::Slot;
+use crate::compile::slot::{Slot, constant_bytes, slots};
 use crate::compile::variables::Room;
 use crate::stop;
 use crate::{Error, Level};
@@ -11,6 +11,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use vinelift_codegen::Vectors;
+use vinelift_graph::Segment;
 use vinelift_nest::{
     BufferId, Kept, Nest, channels_last, constant_indices, contract, dead_points, dead_taps,
     dynamic_quantization, fuse, gathered_channels_last, hoist_scales, partial_folds,
@@ -64,133 +65,175 @@ pub(crate) struct Optimized {
 /// not be proven to be safe, the nest as it was before they changed it runs instead, with the same rounding, and
 /// `unproven` counts it; where mistakes are looked for, that is an error.
 pub(crate) fn optimize(
-    mut nest: Nest,
-    Buffers {
-        slots,
-        of_shapes,
-        room,
-    }: Buffers<'_>,
-    Choices {
-        level,
-        vectors,
-        group,
-        micro_batch,
-    }: Choices,
-    mut trace: Option<&mut Vec<Pass>>,
-    flag: &AtomicBool,
+    nest: Nest,
+    buffers: Buffers<'_>,
+    choices: Choices,
+    stop: &AtomicBool,
     unproven: &AtomicUsize,
 ) -> Result<Optimized, Error> {
-    let mut record = |name, start: Instant, kept, nest: &Nest| {
-        stop::check(flag)?;
-        if let Some(trace) = trace.as_deref_mut() {
-            let time = start.elapsed();
-            trace.push(Pass {
-                name,
-                time,
-                kept,
-                nest: nest.clone(),
-            });
+    let passes = Passes {
+        nest,
+        trace: None,
+        stop,
+    };
+    passes.optimize(buffers, choices, unproven)
+}
+
+/// The effect of each pass on the nest of a segment, with the slots of its buffers.
+pub(crate) fn trace(segment: Segment, choices: Choices) -> Result<(Vec<Pass>, Vec<Slot>), Error> {
+    let slots = slots(&segment);
+    let buffers = Buffers {
+        slots: &slots,
+        of_shapes: &segment.of_shapes,
+        room: &[],
+    };
+    let mut trace = Vec::new();
+    let passes = Passes {
+        nest: segment.nest,
+        trace: Some(&mut trace),
+        stop: stop::never(),
+    };
+    passes.optimize(buffers, choices, &AtomicUsize::new(0))?;
+    Ok((trace, slots))
+}
+
+/// A nest on its way through the passes.
+struct Passes<'a> {
+    nest: Nest,
+    /// Gets the effect of each pass, if somebody asks for it.
+    trace: Option<&'a mut Vec<Pass>>,
+    /// Once true, no further pass begins.
+    stop: &'a AtomicBool,
+}
+
+impl Passes<'_> {
+    fn optimize(
+        mut self,
+        buffers: Buffers<'_>,
+        choices: Choices,
+        unproven: &AtomicUsize,
+    ) -> Result<Optimized, Error> {
+        let (level, slots) = (choices.level, buffers.slots);
+        self.run("nest", |_| ())?;
+        let wanted = match level {
+            Level::Scheduled => Wanted::of(&self.nest, slots, choices.micro_batch),
+            _ => None,
+        };
+        self.define_rounding(buffers, choices.group)?;
+        // How sums are rounded does not depend on the room around what they add up.
+        for room in buffers.room {
+            room.make(&mut self.nest);
         }
-        Ok::<(), Error>(())
-    };
-    record("nest", Instant::now(), Vec::new(), &nest)?;
-    let constant = |buffer: BufferId| match slots.get(buffer.0 as usize) {
-        Some(Slot::Constant(tensor)) => Some(tensor.bytes()),
-        _ => None,
-    };
-    let wanted = (level == Level::Scheduled).then(|| Wanted::of(&nest, slots, micro_batch));
-    // At every level: these passes define how sums are rounded.
-    let start = Instant::now();
-    quantized_products(&mut nest, &constant);
-    record("quantized products", start, Vec::new(), &nest)?;
-    if let Some(group) = group {
-        let start = Instant::now();
-        dynamic_quantization(&mut nest, group.get(), &constant);
-        record("dynamic quantization", start, Vec::new(), &nest)?;
+        // Nor on how many images of a batch are computed at once.
+        let micro_batches = match wanted {
+            Some(wanted) => self.split(slots, wanted)?,
+            None => None,
+        };
+        let unfused = level.fuses().then(|| self.nest.clone());
+        if level.fuses() {
+            self.fuse(slots)?;
+        }
+        if level == Level::Scheduled {
+            self.schedule(slots, choices.vectors)?;
+        }
+        Ok(Optimized {
+            nest: self.proven(unfused, unproven)?,
+            micro_batches,
+        })
     }
-    let start = Instant::now();
-    hoist_scales(&mut nest, &constant);
-    record("hoist scales", start, Vec::new(), &nest)?;
-    let start = Instant::now();
-    partial_folds(&mut nest, &|buffer| of_shapes.contains(&buffer), flag);
-    record("partial folds", start, Vec::new(), &nest)?;
-    // How sums are rounded does not depend on the room around what they add up.
-    room.iter().for_each(|room| room.make(&mut nest));
-    // Nor on how many images of a batch are computed at once.
-    let mut micro_batches = None;
-    if let Some(wanted) = wanted.flatten() {
+
+    /// The passes that define how sums are rounded, which run at every level.
+    fn define_rounding(
+        &mut self,
+        buffers: Buffers<'_>,
+        group: Option<NonZeroUsize>,
+    ) -> Result<(), Error> {
+        let constant = |buffer| constant_bytes(buffers.slots, buffer);
+        self.run("quantized products", |nest| {
+            quantized_products(nest, &constant);
+        })?;
+        if let Some(group) = group {
+            self.run("dynamic quantization", |nest| {
+                dynamic_quantization(nest, group.get(), &constant);
+            })?;
+        }
+        self.run("hoist scales", |nest| hoist_scales(nest, &constant))?;
+        let (is_of_shapes, stop) = (|buffer| buffers.of_shapes.contains(&buffer), self.stop);
+        self.run("partial folds", |nest| {
+            partial_folds(nest, &is_of_shapes, stop);
+        })
+    }
+
+    fn split(&mut self, slots: &[Slot], wanted: Wanted) -> Result<Option<MicroBatches>, Error> {
         let start = Instant::now();
-        micro_batches = MicroBatches::split(&mut nest, slots, wanted);
+        let micro_batches = MicroBatches::split(&mut self.nest, slots, wanted);
         if micro_batches.is_some() {
-            record("micro-batches", start, Vec::new(), &nest)?;
+            self.record("micro-batches", start, Vec::new())?;
         }
+        Ok(micro_batches)
     }
-    let plain = level.fuses().then(|| nest.clone());
-    if level.fuses() {
+
+    fn fuse(&mut self, slots: &[Slot]) -> Result<(), Error> {
+        let is_constant = |buffer| constant_bytes(slots, buffer).is_some();
+        self.run("dead points", |nest| dead_points(nest, &is_constant))?;
         let start = Instant::now();
-        dead_points(&mut nest, &|buffer| constant(buffer).is_some());
-        record("dead points", start, Vec::new(), &nest)?;
-        let start = Instant::now();
-        let kept = fuse(&mut nest);
-        record("fused", start, kept, &nest)?;
+        let kept = fuse(&mut self.nest);
+        self.record("fused", start, kept)
     }
-    if level == Level::Scheduled {
-        let start = Instant::now();
-        dead_taps(&mut nest, &constant);
-        record("dead taps", start, Vec::new(), &nest)?;
-        let start = Instant::now();
-        contract(&mut nest, &|buffer| constant(buffer).is_some());
-        record("contracted", start, Vec::new(), &nest)?;
-        let start = Instant::now();
-        constant_indices(&mut nest, &constant);
-        record("constant indices", start, Vec::new(), &nest)?;
-        let start = Instant::now();
+
+    fn schedule(&mut self, slots: &[Slot], vectors: Vectors) -> Result<(), Error> {
+        let constant = |buffer| constant_bytes(slots, buffer);
+        let is_constant = |buffer| constant(buffer).is_some();
+        self.run("dead taps", |nest| dead_taps(nest, &constant))?;
+        self.run("contracted", |nest| contract(nest, &is_constant))?;
+        self.run("constant indices", |nest| constant_indices(nest, &constant))?;
         let isa = isa(vectors);
         if isa.reads_rows_in_place() {
-            channels_last(
-                &mut nest,
-                &|buffer| constant(buffer).is_some(),
-                isa.least_lanes(),
-            );
-            record("channels last", start, Vec::new(), &nest)?;
+            self.run("channels last", |nest| {
+                channels_last(nest, &is_constant, isa.least_lanes());
+            })?;
         }
-        let start = Instant::now();
-        gathered_channels_last(&mut nest);
-        record("gathered channels last", start, Vec::new(), &nest)?;
-        let start = Instant::now();
-        unordered_partial_folds(&mut nest);
-        record("unordered partial folds", start, Vec::new(), &nest)?;
-        let start = Instant::now();
-        schedule(&mut nest);
-        record("scheduled", start, Vec::new(), &nest)?;
+        self.run("gathered channels last", gathered_channels_last)?;
+        self.run("unordered partial folds", unordered_partial_folds)?;
+        self.run("scheduled", schedule)
     }
-    let start = Instant::now();
-    if nest.is_symbolic() {
-        nest.adopt_symbols();
-    }
-    let proven = verify(&nest);
-    if proven.is_err() {
+
+    /// The nest once it is proven to be safe, or else `unfused`, the nest as it was before fusion.
+    fn proven(mut self, unfused: Option<Nest>, unproven: &AtomicUsize) -> Result<Nest, Error> {
+        let start = Instant::now();
+        if self.nest.is_symbolic() {
+            self.nest.adopt_symbols();
+        }
+        let Err(errors) = verify(&self.nest) else {
+            return Ok(self.nest);
+        };
         unproven.fetch_add(1, Ordering::Relaxed);
+        let Some(unfused) = unfused.filter(|_| !cfg!(debug_assertions)) else {
+            return Err(Error::internal(&errors[0]));
+        };
+        self.nest = unfused;
+        verify(&self.nest).map_err(|errors| Error::internal(&errors[0]))?;
+        self.record("not proven, so as before fusion", start, Vec::new())?;
+        Ok(self.nest)
     }
-    let errors = match (proven, plain) {
-        (Ok(()), _) => {
-            return Ok(Optimized {
-                nest,
-                micro_batches,
+
+    fn run(&mut self, name: &'static str, pass: impl FnOnce(&mut Nest)) -> Result<(), Error> {
+        let start = Instant::now();
+        pass(&mut self.nest);
+        self.record(name, start, Vec::new())
+    }
+
+    /// Records the effect of a pass that began at `start`.
+    fn record(&mut self, name: &'static str, start: Instant, kept: Vec<Kept>) -> Result<(), Error> {
+        stop::check(self.stop)?;
+        if let Some(trace) = &mut self.trace {
+            trace.push(Pass {
+                name,
+                time: start.elapsed(),
+                kept,
+                nest: self.nest.clone(),
             });
         }
-        (Err(_), Some(plain)) if !cfg!(debug_assertions) => {
-            nest = plain;
-            verify(&nest).err()
-        }
-        (Err(errors), _) => Some(errors),
-    };
-    if let Some(errors) = errors {
-        return Err(Error::internal(&errors[0]));
+        Ok(())
     }
-    record("not proven, so as before fusion", start, Vec::new(), &nest)?;
-    Ok(Optimized {
-        nest,
-        micro_batches,
-    })
 }

@@ -3,6 +3,7 @@
 use crate::Tensor;
 use std::sync::Arc;
 use vinelift_graph::{Segment, Source, TensorId};
+use vinelift_nest::BufferId;
 
 /// Where a buffer of a nest is found when it runs.
 #[derive(Clone, Debug)]
@@ -19,6 +20,14 @@ pub(crate) enum Slot {
     Arena(usize),
     /// Nowhere: no step uses it, or the code holds it.
     Absent,
+}
+
+/// The bytes of a buffer, if that is constant.
+pub(crate) fn constant_bytes(slots: &[Slot], buffer: BufferId) -> Option<&[u8]> {
+    match slots.get(buffer.0 as usize) {
+        Some(Slot::Constant(tensor)) => Some(tensor.bytes()),
+        _ => None,
+    }
 }
 
 /// The slots of a segment's inputs, constants and outputs; temporaries are [`Slot::Absent`] until they get a place in

@@ -4,15 +4,13 @@ use super::plan_text::function;
 use super::scheduled;
 use super::segments::Piece;
 use crate::compile::arena::lifetimes;
-use crate::compile::passes::{Buffers, Choices, Pass, optimize};
+use crate::compile::passes::{Choices, Pass, trace};
 use crate::compile::plan::Plan;
-use crate::compile::slot::{Slot, slots};
+use crate::compile::slot::Slot;
 use crate::compile::step::{Engine, Step};
 use crate::request::InferRequest;
-use crate::stop::never;
 use crate::{Error, Level};
 use rustc_hash::FxHashMap;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 use vinelift_codegen::{AsmLine, ClifLine};
 use vinelift_graph::{self as graph, Segment};
@@ -256,21 +254,7 @@ fn add_layers(
 }
 
 fn passes(segment: Segment, choices: Choices) -> Result<Vec<PassListing>, Error> {
-    let mut passes: Vec<Pass> = Vec::new();
-    let slots = slots(&segment);
-    let buffers = Buffers {
-        slots: &slots,
-        of_shapes: &segment.of_shapes,
-        room: &[],
-    };
-    optimize(
-        segment.nest,
-        buffers,
-        choices,
-        Some(&mut passes),
-        never(),
-        &AtomicUsize::new(0),
-    )?;
+    let (passes, _) = trace(segment, choices)?;
     let listing = |pass: Pass| PassListing {
         name: pass.name,
         time: pass.time,
