@@ -24,8 +24,8 @@ impl Coupled {
         let mut coupled: Vec<Coupled> = Vec::new();
         for (k, symbolic) in all.iter().enumerate() {
             let symbols = SymbolSet::of(symbolic.kernel.stages.nest.symbolic_extents());
-            let is_joined = symbolic.reach.is_some() || symbolic.link.is_some();
-            let made_rows = symbolic.made_rows.as_ref();
+            let is_joined = symbolic.coupling.reach.is_some() || symbolic.coupling.link.is_some();
+            let made_rows = symbolic.coupling.made_rows.as_ref();
             let first = k - made_rows.map_or(usize::from(is_joined), |rows| rows.distance);
             let mut new = Coupled {
                 kernels: k..k + 1,
@@ -53,20 +53,21 @@ impl Coupled {
     ) -> Vec<Step> {
         let mut steps: Vec<Step> = Vec::new();
         for (symbolic, engine) in kernels {
-            let reach = symbolic.reach.as_ref();
+            let reach = symbolic.coupling.reach.as_ref();
             let reach = reach.and_then(|reach| reach.bound_to(numbers.values));
             let before = steps.last().zip(reach);
             let consumer =
                 before.and_then(|(before, reach)| consumer(&before.engine, &engine, reach));
             let mut step = step(symbolic, engine, numbers, threads);
             step.consumer = consumer;
-            if let Some(rows) = &symbolic.made_rows {
+            if let Some(rows) = &symbolic.coupling.made_rows {
                 make_rows_in(&mut step, &mut steps, rows, threads);
             }
-            if let (Some(results), Some(before)) = (symbolic.own_results, steps.last_mut()) {
+            if let (Some(results), Some(before)) = (symbolic.coupling.own_results, steps.last_mut())
+            {
                 add_own_results(before, &step, results);
             }
-            if let Some(link) = &symbolic.link {
+            if let Some(link) = &symbolic.coupling.link {
                 link_to(&mut steps, link, &mut step);
             }
             steps.push(step);

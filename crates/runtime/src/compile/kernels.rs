@@ -3,24 +3,17 @@
 use crate::Error;
 use crate::compile::Settings;
 use crate::compile::binding::Binding;
-use crate::compile::chain::{MOST_BUFFERS, OwnResults, window_element};
-use crate::compile::consumer::reach;
 use crate::compile::contraction::{Consumers, Neighbours, PackedContraction};
 use crate::compile::coupled::Coupled;
-use crate::compile::forms::Forms;
+use crate::compile::couplings::{Couplings, consumers};
 use crate::compile::kernel::Kernel;
-use crate::compile::link::Link;
-use crate::compile::made_rows::MadeRows;
 use crate::compile::slot::Slot;
 use crate::compile::step::{Engine, Step};
 use crate::compile::symbolic_kernel::{Numbers, SymbolicKernel};
 use crate::stop;
 use rustc_hash::FxHashMap;
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
-use vinelift_nest::{
-    Aliases, Contraction, Footprint, Nest, Stage, SubNest, compiler_threads, kernel_ranges,
-};
+use vinelift_nest::{Aliases, Contraction, Nest, Stage, SubNest, compiler_threads, kernel_ranges};
 
 /// The kernels of a nest, for all values of its symbols.
 pub(crate) struct Kernels {
@@ -65,56 +58,26 @@ impl Kernels {
         let code: Vec<(&Nest, &Nest)> = code.map(|(_, nests)| nests).collect();
         let functions = settings.shared.functions.of(&code, settings)?;
         let mut functions = functions.into_iter();
-        let mut users = vec![0; nest.buffers.len()];
-        for buffer in kernels.iter().flat_map(|(kernel, _)| &kernel.used) {
-            users[buffer.0 as usize] += 1;
-        }
-        let mut forms = Forms::of(&canonical);
+        let known = kernels.iter().map(|(kernel, _)| kernel);
+        let mut couplings = Couplings::new(nest, aliases, known, &canonical);
         let mut all: Vec<SymbolicKernel> = Vec::with_capacity(kernels.len());
         let mut arguments = 0;
         for (kernel, is_contraction) in kernels {
             let before = arguments;
             arguments += kernel.buffers().len();
-            let own_results = match is_contraction {
-                false => own_results(nest, &all, &kernel, &users),
-                true => None,
-            };
-            let (reach, link) = match is_contraction {
-                false => (follows(&all, &kernel, aliases, &mut forms), None),
-                true => {
-                    let link = link(nest, &all, &kernel, aliases, &users, &mut forms);
-                    (None, link)
-                }
-            };
-            let made_rows = match is_contraction {
-                false => None,
-                true => made_rows(nest, &all, &kernel, aliases, &users, &mut forms),
-            };
             all.push(SymbolicKernel {
+                coupling: couplings.of(&all, &kernel, is_contraction),
                 kernel: Arc::new(kernel),
-                function: if is_contraction {
-                    None
-                } else {
-                    functions.next()
+                function: match is_contraction {
+                    true => None,
+                    false => functions.next(),
                 },
-                reach,
-                own_results,
-                link,
-                made_rows,
                 arguments: before,
                 contraction: OnceLock::new(),
                 first_alike: all.len(),
             });
         }
-        let mut firsts: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
-        for k in 0..all.len() {
-            let firsts = firsts.entry(forms.number(k)).or_default();
-            let mut alike = firsts.iter().filter(|f| are_alike(&all, &forms, [**f, k]));
-            match alike.next().copied() {
-                Some(first) => all[k].first_alike = first,
-                None => firsts.push(k),
-            }
-        }
+        couplings.find_alike(&mut all);
         Ok(Kernels {
             coupled: Coupled::of(&all),
             all,
@@ -293,7 +256,7 @@ impl Kernels {
             cost,
             take_rows: self.least_elements(k, values),
         });
-        let link = self.all[k].link.as_ref();
+        let link = self.all[k].coupling.link.as_ref();
         let rows_of = link.and_then(|link| kernel.local(link.operand));
         let neighbours = Neighbours { rows_of, consumers };
         let packed =
@@ -308,7 +271,7 @@ impl Kernels {
             return None;
         };
         let chunks = code.function.as_ref()?.bound_to(values)?.chunks();
-        let turn = code.reach.as_ref()?.bound_to(values)?;
+        let turn = code.coupling.reach.as_ref()?.bound_to(values)?;
         Some(turn.elements(&(0..chunks.grain))?.len())
     }
 
@@ -316,106 +279,4 @@ impl Kernels {
     fn consumers(&self, k: usize) -> impl Iterator<Item = &SymbolicKernel> {
         self.all[consumers(&self.all, k)].iter()
     }
-}
-
-/// The kernels that may be fused with the contraction `k`.
-fn consumers(all: &[SymbolicKernel], k: usize) -> Range<usize> {
-    let has_code = all.get(k + 1).is_some_and(|next| next.reach.is_some());
-    let is_chained = has_code && all.get(k + 2).is_some_and(|last| last.link.is_some());
-    let count = match (has_code, is_chained) {
-        (false, _) => 0,
-        (true, false) => 1,
-        (true, true) => 2,
-    };
-    k + 1..k + 1 + count
-}
-
-/// Whether two contractions of the same form are followed by the same kernels, and chained in the same way to what is
-/// before them.
-fn are_alike(all: &[SymbolicKernel], forms: &Forms, [a, b]: [usize; 2]) -> bool {
-    let rows_of = |k: usize| {
-        let link = all[k].link.as_ref()?;
-        all[k].kernel.local(link.operand)
-    };
-    let [next_to_a, next_to_b] = [a, b].map(|k| consumers(all, k));
-    let is_same = |(c, d): (usize, usize)| {
-        let [c_reach, d_reach] = [c, d].map(|k| all[k].reach.as_ref());
-        forms.number(c) == forms.number(d) && c_reach == d_reach
-    };
-    rows_of(a) == rows_of(b)
-        && next_to_a.len() == next_to_b.len()
-        && next_to_a.zip(next_to_b).all(is_same)
-}
-
-/// How code uses the results of the last of these kernels, if that is a contraction with which it may be fused.
-fn follows(
-    all: &[SymbolicKernel],
-    kernel: &Kernel,
-    aliases: &Aliases,
-    forms: &mut Forms,
-) -> Option<Footprint> {
-    let last = all.last().filter(|last| last.function.is_none())?;
-    let chained = if last.link.is_some() { 3 } else { 1 };
-    let made_rows = last.made_rows.as_ref();
-    let makes_rows = made_rows.map(|rows| &all[all.len() - 1 - rows.distance]);
-    let producers = makes_rows.into_iter().chain(&all[all.len() - chained..]);
-    let producers = producers.map(|c| &c.kernel.stages);
-    let results = reach(producers, &kernel.stages, aliases)?;
-    forms.footprint(all.len(), &kernel.stages, results)
-}
-
-/// The results of the last of these kernels, if that is a contraction and no kernel but this code, which `users` counts, uses
-/// them.
-fn own_results(
-    nest: &Nest,
-    all: &[SymbolicKernel],
-    code: &Kernel,
-    users: &[u32],
-) -> Option<OwnResults> {
-    let contraction = all.last().filter(|last| last.function.is_none())?;
-    let [stage] = contraction.kernel.stages.nest.stages.as_slice() else {
-        return None;
-    };
-    let buffer = contraction.kernel.buffers()[stage.target.0 as usize];
-    let size = window_element(nest.buf(buffer))?;
-    let is_own = code.local(buffer).is_some()
-        && users[buffer.0 as usize] == 2
-        && code.buffers().len() <= MOST_BUFFERS;
-    is_own.then_some(OwnResults { buffer, size })
-}
-
-/// How a contraction may be chained to the last two of these kernels.
-fn link(
-    nest: &Nest,
-    all: &[SymbolicKernel],
-    kernel: &Kernel,
-    aliases: &Aliases,
-    users: &[u32],
-    forms: &mut Forms,
-) -> Option<Link> {
-    let [.., first, code] = all else {
-        return None;
-    };
-    code.reach.as_ref()?;
-    let kernels = [&first.kernel.stages, &code.kernel.stages, &kernel.stages];
-    let footprint = |buffer| forms.footprint(all.len() - 1, &code.kernel.stages, buffer);
-    Link::of(nest, kernels, aliases, users, footprint)
-}
-
-/// The rows of a contraction that code among these kernels makes, if its tasks may make them.
-fn made_rows(
-    nest: &Nest,
-    all: &[SymbolicKernel],
-    kernel: &Kernel,
-    aliases: &Aliases,
-    users: &[u32],
-    forms: &mut Forms,
-) -> Option<MadeRows> {
-    let before = all.iter().map(|c| &c.kernel.stages);
-    let footprint = |distance: usize, buffer| {
-        let number = all.len() - distance;
-        all[number].function.as_ref()?;
-        forms.footprint(number, &all[number].kernel.stages, buffer)
-    };
-    MadeRows::of(nest, before, &kernel.stages, aliases, users, footprint)
 }

@@ -20,6 +20,7 @@ pub(crate) mod constants;
 pub(crate) mod consumer;
 pub(crate) mod contraction;
 mod coupled;
+mod couplings;
 pub(crate) mod draft;
 pub(crate) mod forms;
 mod functions;

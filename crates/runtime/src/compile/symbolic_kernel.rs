@@ -1,4 +1,4 @@
-//! Kernels before they have numbers, and these.
+//! Kernels before their symbols have values, and the values.
 
 use crate::compile::chain::OwnResults;
 use crate::compile::contraction::PackedContraction;
@@ -9,19 +9,12 @@ use crate::compile::made_rows::MadeRows;
 use std::sync::{Arc, OnceLock};
 use vinelift_nest::Footprint;
 
-/// A kernel before its symbols have numbers.
+/// A kernel for all values of its symbols.
 pub(super) struct SymbolicKernel {
     pub(super) kernel: Arc<Kernel>,
     /// Its code, unless it is a contraction at the example.
     pub(super) function: Option<Function>,
-    /// How it uses the results of the kernel before it, if that is a contraction with which it may be fused.
-    pub(super) reach: Option<Footprint>,
-    /// The results of that contraction, if no other kernel uses them.
-    pub(super) own_results: Option<OwnResults>,
-    /// How it may be chained to the kernel before it, if that may be fused with the contraction before it.
-    pub(super) link: Option<Link>,
-    /// Rows of it that its tasks may make, if it is a contraction.
-    pub(super) made_rows: Option<MadeRows>,
+    pub(super) coupling: Coupling,
     /// The number of buffers that the kernels before it are called with.
     pub(super) arguments: usize,
     /// The engine of a contraction, if that is the same for all numbers.
@@ -31,7 +24,27 @@ pub(super) struct SymbolicKernel {
     pub(super) first_alike: usize,
 }
 
-/// Where symbols have numbers: these, and the bytes of each buffer of the nest.
+impl SymbolicKernel {
+    /// Whether it is a contraction at the example.
+    pub(super) fn is_contraction(&self) -> bool {
+        self.function.is_none()
+    }
+}
+
+/// How a kernel may be run with the tasks of a kernel before it, or that with its own.
+#[derive(Default)]
+pub(super) struct Coupling {
+    /// If it is code that may be fused with a contraction before it: how it uses the results of that.
+    pub(super) reach: Option<Footprint>,
+    /// The results of that contraction, if no other kernel uses them.
+    pub(super) own_results: Option<OwnResults>,
+    /// If it is a contraction: how it may be chained to the code before it, which may be fused with the contraction before that.
+    pub(super) link: Option<Link>,
+    /// If it is a contraction: the rows of it that its tasks may make.
+    pub(super) made_rows: Option<MadeRows>,
+}
+
+/// The values of the symbols, and the bytes of each buffer of the nest at these.
 pub(super) struct Numbers<'a> {
     pub(super) values: &'a Arc<[usize]>,
     pub(super) lengths: &'a [Option<usize>],
