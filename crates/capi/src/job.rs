@@ -9,6 +9,7 @@ use libc::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+use vinelift::stop::outcome;
 use vinelift::ticket::{NoResult, Thread, Ticket, this_thread};
 use vinelift::{KernelTime, RunOptions, fork, workers};
 
@@ -263,11 +264,7 @@ impl Job {
     /// Makes the request idle after a run. Returns how that has ended.
     fn end(&self, state: &mut State, result: Result<()>) -> Result<()> {
         state.is_running = false;
-        // A run that has come to its end has changed its variables: it was not cancelled.
-        let result = match result {
-            Err(_) if self.stop.load(Ordering::Relaxed) => Err(vinelift::Error::Cancelled.into()),
-            ended => ended,
-        };
+        let result = outcome(result, &self.stop);
         state.outcome = Some(result.clone());
         result
     }

@@ -84,7 +84,8 @@ mod single_flight;
 #[doc(hidden)]
 pub mod stack;
 mod statistics;
-mod stop;
+#[doc(hidden)]
+pub mod stop;
 mod streams;
 mod summary;
 mod taken;

@@ -1,5 +1,6 @@
 //! Runs that go on while their caller does something else.
 
+use crate::stop::outcome;
 use crate::ticket::Ticket;
 use crate::{CompiledModel, Error, InferRequest, RunOptions};
 use std::any::Any;
@@ -89,11 +90,7 @@ impl InferRequest {
         streams.0.streams.start(Box::new(move || {
             let result = catch_unwind(AssertUnwindSafe(|| self.run_deep(&stop)));
             let result = result.unwrap_or_else(|panic| Err(Error::internal(text_of(&*panic))));
-            // A run that has come to its end has changed its variables: it was not cancelled.
-            let result = match result {
-                Err(_) if stop.load(Ordering::Relaxed) => Err(Error::Cancelled),
-                ended => ended,
-            };
+            let result = outcome(result, &stop);
             // By now another run may begin: what follows may wait for it.
             compiled.0.streams.end_one();
             // Whoever gave it has let it panic.

@@ -12,6 +12,15 @@ pub(crate) fn check(stop: &AtomicBool) -> Result<(), Error> {
     }
 }
 
+/// How a run ended that began with this flag: one that failed after `stop` was true was cancelled, whatever it failed with. One
+/// that has come to its end has changed its variables, and was not cancelled.
+pub fn outcome<T, E: From<Error>>(result: Result<T, E>, stop: &AtomicBool) -> Result<T, E> {
+    match result {
+        Err(_) if stop.load(Ordering::Relaxed) => Err(Error::Cancelled.into()),
+        ended => ended,
+    }
+}
+
 /// A flag that nobody sets.
 pub(crate) fn never() -> &'static Arc<AtomicBool> {
     static NEVER: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
