@@ -39,7 +39,7 @@
 //! | modules | hold |
 //! |---|---|
 //! | `key`, `class`, `classes` | shapes and values that plans are made for; classes of shapes, and those that a unit has met |
-//! | `heat` | how long plans of classes have run: which shapes are worth code of their own |
+//! | `hotness` | how long plans of classes have run: which shapes are worth code of their own |
 //! | `growths`, `caches` | variables that grow from run to run, and those that are stored in fewer bits |
 //! | `text_shapes` | the shapes for which code of language models is made before their first run |
 //! | `taken` | the plans that a run takes, and compilations that it leaves to the background |
@@ -71,7 +71,7 @@ mod execute;
 #[doc(hidden)]
 pub mod fork;
 mod growths;
-mod heat;
+mod hotness;
 mod key;
 mod model;
 mod outputs;

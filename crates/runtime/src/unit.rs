@@ -261,9 +261,9 @@ impl Unit {
     }
 
     /// Adds a run of a plan; whether its shapes are to be [specialised](Self::specialize) now.
-    pub(crate) fn warm(&self, plan: &Plan, run: Duration) -> bool {
-        let heat = plan.heat.as_ref();
-        heat.is_some_and(|heat| heat.add(run, &self.generic_time))
+    pub(crate) fn add_run(&self, plan: &Plan, run: Duration) -> bool {
+        let hotness = plan.hotness.as_ref();
+        hotness.is_some_and(|hotness| hotness.add(run, &self.generic_time))
     }
 
     /// The plan for these shapes and no others.

@@ -4,7 +4,7 @@ use crate::compile::binding::Binding;
 use crate::compile::micro_batches::MicroBatches;
 use crate::compile::slot::Slot;
 use crate::compile::variables::{Growth, InPlaceUpdate};
-use crate::heat::Heat;
+use crate::hotness::Hotness;
 use crate::{Shape, Tensor};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -38,7 +38,7 @@ pub(crate) struct Plan {
     /// How it computes a batch, if not at once: it then runs several times.
     pub(crate) micro_batches: Option<Arc<MicroBatches>>,
     /// How long it has run, if its shapes may get a plan of their own.
-    pub(crate) heat: Option<Heat>,
+    pub(crate) hotness: Option<Hotness>,
 }
 
 /// A tensor that is computed for others, with its type.

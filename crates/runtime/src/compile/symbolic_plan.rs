@@ -88,7 +88,7 @@ impl SymbolicPlan {
             wanted: self.wanted.clone(),
             forgotten: self.forgotten.clone(),
             micro_batches: self.micro_batches.clone(),
-            heat: None,
+            hotness: None,
         }))
     }
 

@@ -240,10 +240,10 @@ impl Run<'_> {
         };
         let mut durations = Vec::new();
         let timed = self.times.is_some();
-        let start = plan.heat.is_some().then(Instant::now);
+        let start = plan.hotness.is_some().then(Instant::now);
         let end = execute(plan, &mut memory, timed.then_some(&mut durations));
         if let Some(start) = start
-            && unit.warm(plan, start.elapsed())
+            && unit.add_run(plan, start.elapsed())
         {
             self.later.push(Later::Plan(TakenPlan {
                 unit: unit.number,

@@ -7,7 +7,7 @@ use crate::compile::Settings;
 use crate::compile::draft::growing_in;
 use crate::compile::plan::Plan;
 use crate::compile::symbolic_plan::SymbolicPlan;
-use crate::heat::Heat;
+use crate::hotness::Hotness;
 use crate::key::Key;
 use crate::single_flight::hold;
 use crate::stack::with_large_stack;
@@ -255,6 +255,6 @@ fn bind(
     let plan = class.made.bound_to(values, settings)?;
     // Variables that grow come by other shapes in each run.
     let may_be_hot = workshop.config.specialization == Specialization::Hot && key.room.is_empty();
-    let heat = may_be_hot.then(|| Heat::new(class.time));
-    Ok(plan.map(|plan| Plan { heat, ..plan }))
+    let hotness = may_be_hot.then(|| Hotness::new(class.time));
+    Ok(plan.map(|plan| Plan { hotness, ..plan }))
 }

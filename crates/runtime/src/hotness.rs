@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// How long a plan of a class has run for some shapes.
 #[derive(Default)]
-pub(crate) struct Heat {
+pub(crate) struct Hotness {
     nanoseconds: AtomicU64,
     /// The time to compile the class, which is about that of a plan for these shapes alone.
     cost: u64,
@@ -20,12 +20,12 @@ const LEAST_PART: u64 = 16;
 /// worth its start.
 const LEAST_COST: u64 = 5_000_000;
 
-impl Heat {
+impl Hotness {
     /// Nothing has run yet; `cost` is what it took to compile the class.
-    pub(crate) fn new(cost: Duration) -> Heat {
-        Heat {
+    pub(crate) fn new(cost: Duration) -> Hotness {
+        Hotness {
             cost: nanoseconds(cost).max(LEAST_COST),
-            ..Heat::default()
+            ..Hotness::default()
         }
     }
 
@@ -50,19 +50,19 @@ mod tests {
 
     #[test]
     fn what_runs_long_enough_is_hot_once() {
-        let (heat, all) = (Heat::new(Duration::from_millis(30)), AtomicU64::new(0));
-        let add = || heat.add(Duration::from_millis(10), &all);
+        let (hotness, all) = (Hotness::new(Duration::from_millis(30)), AtomicU64::new(0));
+        let add = || hotness.add(Duration::from_millis(10), &all);
         assert_eq!([add(), add(), add(), add()], [false, false, true, false]);
     }
 
     #[test]
     fn of_many_shapes_none_is_hot() {
         let all = AtomicU64::new(0);
-        let shapes: Vec<Heat> = (0..40).map(|_| Heat::new(Duration::ZERO)).collect();
+        let shapes: Vec<Hotness> = (0..40).map(|_| Hotness::new(Duration::ZERO)).collect();
         let mut hot = 0;
         for _ in 0..100 {
-            let run = |heat: &Heat| heat.add(Duration::from_millis(1), &all);
-            hot += shapes.iter().filter(|heat| run(heat)).count();
+            let run = |hotness: &Hotness| hotness.add(Duration::from_millis(1), &all);
+            hot += shapes.iter().filter(|hotness| run(hotness)).count();
         }
         assert_eq!(hot, 0);
     }
