@@ -40,7 +40,7 @@
 //! |---|---|
 //! | `key`, `class`, `classes` | shapes and values that plans are made for; classes of shapes, and those that a unit has met |
 //! | `hotness` | how long plans of classes have run: which shapes are worth code of their own |
-//! | `growths`, `caches` | variables that grow from run to run, and those that are stored in fewer bits |
+//! | `growth_cache`, `caches` | variables that grow from run to run, and those that are stored in fewer bits |
 //! | `text_shapes` | the shapes for which code of language models is made before their first run |
 //! | `taken` | the plans that a run takes, and compilations that it leaves to the background |
 //! | `workshop` | what all units of a compiled model share: compiler, kernels, threads |
@@ -70,7 +70,7 @@ mod error;
 mod execute;
 #[doc(hidden)]
 pub mod fork;
-mod growths;
+mod growth_cache;
 mod hotness;
 mod key;
 mod model;

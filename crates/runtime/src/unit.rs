@@ -9,7 +9,7 @@ use crate::classes::Classes;
 use crate::compile::interface::Interface;
 use crate::compile::plan::Plan;
 use crate::compile::symbolic_plan::SymbolicPlan;
-use crate::growths::Growths;
+use crate::growth_cache::GrowthCache;
 use crate::key::{Key, Kind};
 use crate::single_flight::{SingleFlight, hold};
 use crate::stack::with_large_stack;
@@ -45,7 +45,7 @@ pub(crate) struct Unit {
     /// The plans, and the classes, that a thread is making right now.
     plans_in_flight: SingleFlight<Key>,
     classes_in_flight: SingleFlight<Kind>,
-    growths: Mutex<Growths>,
+    growth_cache: Mutex<GrowthCache>,
     /// Whether it is a model that leaves shapes of its inputs open.
     is_open: bool,
     /// Whether there are variables of changing shapes that may grow in memory with room.
@@ -117,7 +117,7 @@ impl Unit {
             plans: Mutex::new(LruCache::new(config.cache_size)),
             plans_in_flight: SingleFlight::default(),
             classes_in_flight: SingleFlight::default(),
-            growths: Mutex::default(),
+            growth_cache: Mutex::default(),
             may_grow,
             compiled: AtomicUsize::new(0),
             specialized: AtomicUsize::new(0),
@@ -311,8 +311,10 @@ impl Unit {
         }
     }
 
-    fn growths(&self) -> MutexGuard<'_, Growths> {
-        self.growths.lock().unwrap_or_else(PoisonError::into_inner)
+    fn growth_cache(&self) -> MutexGuard<'_, GrowthCache> {
+        self.growth_cache
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn plans(&self) -> MutexGuard<'_, LruCache<Key, Arc<Plan>>> {

@@ -10,7 +10,7 @@ use crate::compile::plan::NodeCall;
 use crate::compile::slot::{Slot, slots};
 use crate::compile::symbolic_plan::SymbolicPlan;
 use crate::compile::variables::{Candidate, Room, find_orders, grow, growing, update_in_place};
-use crate::growths::Growing;
+use crate::growth_cache::Growing;
 use crate::{Error, Level, Tensor};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};

@@ -4,7 +4,7 @@ use crate::Error;
 use crate::compile::plan::Output;
 use crate::compile::slot::Slot;
 use crate::compile::variables::{Growth, InPlaceUpdate};
-use crate::growths::capacity_for;
+use crate::growth_cache::capacity_for;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;

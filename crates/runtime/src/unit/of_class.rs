@@ -38,7 +38,7 @@ impl Unit {
         }
         let key = Key::new(shapes, known);
         let mut kind = key.kind();
-        let mut growing = self.growths().of(&kind, &key);
+        let mut growing = self.growth_cache().of(&kind, &key);
         if growing.is_none() {
             let level = workshop.config.level;
             let found = |segment: Segment| Ok(growing_in(&segment, &self.interface, level));
@@ -46,9 +46,9 @@ impl Unit {
                 || Ok::<_, Error>(self.class_of_segments(&key, known, workshop, stop, found));
             let class = with_large_stack(class)?;
             stop::check(stop)?;
-            let mut growths = self.growths();
-            growths.add(&kind, class);
-            growing = growths.of(&kind, &key);
+            let mut growth_cache = self.growth_cache();
+            growth_cache.add(&kind, class);
+            growing = growth_cache.of(&kind, &key);
         }
         let growing = growing.unwrap_or_default();
         kind.set_room(growing.iter().map(|(tensor, ..)| *tensor).collect());
@@ -72,7 +72,7 @@ impl Unit {
         if let Some(plan) = self.plans().get(&key) {
             return Ok(Some(plan.clone()));
         }
-        let ahead = self.growths().ahead(&key);
+        let ahead = self.growth_cache().ahead(&key);
         if let Some(ahead) = ahead
             && self.class_of(&ahead).is_none()
         {
@@ -240,7 +240,7 @@ impl Unit {
         }
         let mut key = key.clone();
         key.room.clear();
-        self.growths().settled(&key.kind(), &key)
+        self.growth_cache().settled(&key.kind(), &key)
     }
 }
 

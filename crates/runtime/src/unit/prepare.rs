@@ -2,7 +2,7 @@
 
 use super::Unit;
 use crate::Error;
-use crate::growths::capacity_for;
+use crate::growth_cache::capacity_for;
 use crate::stop::never;
 use crate::workshop::Workshop;
 use rustc_hash::FxHashMap;

@@ -12,7 +12,7 @@ use vinelift_tensor::Extent;
 pub(crate) type Growing = Vec<(TensorId, usize, Extent)>;
 
 /// The variables that grow, found out for each class of shapes.
-pub(crate) struct Growths {
+pub(crate) struct GrowthCache {
     kinds: LruCache<Kind, Met>,
     /// The last shapes at which variables have grown, and how many there were.
     last: Option<Key>,
@@ -47,9 +47,9 @@ pub(crate) fn capacity_for(extent: usize) -> usize {
     extent.saturating_add((extent / 2).max(LEAST_ROOM))
 }
 
-impl Default for Growths {
-    fn default() -> Growths {
-        Growths {
+impl Default for GrowthCache {
+    fn default() -> GrowthCache {
+        GrowthCache {
             kinds: LruCache::new(MOST_KINDS),
             last: None,
             count: 0,
@@ -57,7 +57,7 @@ impl Default for Growths {
     }
 }
 
-impl Growths {
+impl GrowthCache {
     /// The variables that grow where shapes are those of `key`: the tensor that is read, the axis, and the extent afterwards;
     /// `None` if it is not known.
     pub(crate) fn of(&mut self, kind: &Kind, key: &Key) -> Option<Vec<(TensorId, usize, usize)>> {
