@@ -4,13 +4,13 @@ use crate::background::Background;
 use crate::caches::Caches;
 use crate::compile::Shared;
 use crate::compile::packed_operands::PackedOperands;
+use crate::context::Context;
 use crate::depth::Depth;
 use crate::execute::pool::Pool;
 use crate::statistics::Statistics;
 use crate::streams::Streams;
 use crate::taken::{Later, TakenPlan};
 use crate::unit::Unit;
-use crate::workshop::Workshop;
 use crate::{Config, Error, Model, Port, text_shapes};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ use vinelift_tensor::Shape;
 pub struct CompiledModel(pub(crate) Arc<Inner>, Arc<Background>);
 
 pub(crate) struct Inner {
-    pub(crate) workshop: Workshop,
+    pub(crate) context: Context,
     /// The model itself.
     pub(crate) unit: Unit,
     /// How many units there are, sub-graphs included.
@@ -102,7 +102,7 @@ impl CompiledModel {
         };
         let streams = Streams::new(config.streams);
         let depth = Depth::at(config.level, &model)?;
-        let workshop = Workshop {
+        let context = Context {
             model,
             lowered,
             compiler,
@@ -112,7 +112,7 @@ impl CompiledModel {
             strings,
         };
         let inner = Inner {
-            workshop,
+            context,
             unit,
             units,
             set_by_bodies,
@@ -134,8 +134,8 @@ impl CompiledModel {
             // such shapes, a run makes the one for its own.
             drop(compiled.prepare(&prefill));
             if let Some(step) = text_shapes::decoding_step(compiled.inputs()) {
-                let Inner { unit, workshop, .. } = &*compiled.0;
-                drop(unit.prepare_next(&prefill, &step, workshop));
+                let Inner { unit, context, .. } = &*compiled.0;
+                drop(unit.prepare_next(&prefill, &step, context));
             }
         }
         Ok(compiled)
@@ -153,12 +153,12 @@ impl CompiledModel {
 
     /// The model that it was compiled from.
     pub fn model(&self) -> &Model {
-        &self.0.workshop.model
+        &self.0.context.model
     }
 
     /// How it was compiled.
     pub fn config(&self) -> &Config {
-        &self.0.workshop.config
+        &self.0.context.config
     }
 
     /// Makes the code for inputs of these shapes, which [`InferRequest::infer`](crate::InferRequest::infer) would make when it first
@@ -171,7 +171,7 @@ impl CompiledModel {
                 self.inputs().len()
             )));
         }
-        self.0.unit.prepare(shapes, &self.0.workshop)
+        self.0.unit.prepare(shapes, &self.0.context)
     }
 
     /// Has something be compiled in the background.
@@ -181,7 +181,7 @@ impl CompiledModel {
             let (Later::Plan(TakenPlan { unit, .. }) | Later::Class { unit, .. }) = later;
             if let Some((unit, _)) = inner.unit.find(unit) {
                 // Without it, runs go on with what there is.
-                drop(unit.compile(&later, &inner.workshop, stop));
+                drop(unit.compile(&later, &inner.context, stop));
             }
         });
     }
@@ -190,7 +190,7 @@ impl CompiledModel {
     pub fn statistics(&self) -> Statistics {
         let mut all = Statistics::default();
         self.0.unit.statistics(&mut all);
-        let shared = &self.0.workshop.shared;
+        let shared = &self.0.context.shared;
         (all.kernels, all.code_bytes) = shared.functions.compiled();
         all.unproven = shared.unproven.load(Ordering::Relaxed);
         all

@@ -106,7 +106,7 @@ impl CompiledModel {
 
     /// The text of a stage of layers.
     fn graph_text(&self, stage: Stage, options: &DumpOptions<'_>) -> Result<Option<String>, Error> {
-        let model = &self.0.workshop.lowered;
+        let model = &self.0.context.lowered;
         let graph = &model.graph;
         if let Some(layer) = options.layer {
             let mut nodes = graph.graph.node_weights();
@@ -169,7 +169,7 @@ impl CompiledModel {
             capture_text: with_code,
             vectors: self.config().vectors,
         };
-        let workshop = &self.0.workshop;
+        let context = &self.0.context;
         let Piece {
             unit,
             segment,
@@ -180,11 +180,11 @@ impl CompiledModel {
         with_large_stack(|| {
             if self.shows_classes()
                 && let Some(made) =
-                    unit.make_of_class((&shapes, &known), workshop, level, &options, never())?
+                    unit.make_of_class((&shapes, &known), context, level, &options, never())?
             {
                 return Ok(made);
             }
-            unit.make(segment, workshop, level, &options, never())
+            unit.make(segment, context, level, &options, never())
         })
     }
 
@@ -203,14 +203,14 @@ impl CompiledModel {
             let key = Key::new(&piece.shapes, &piece.known);
             text += &piece.heading;
             // Runs make the class once there are other shapes.
-            let (unit, known, workshop) = (piece.unit, &piece.known, &self.0.workshop);
+            let (unit, known, context) = (piece.unit, &piece.known, &self.0.context);
             if self.config().specialization != Specialization::Always {
-                unit.plan_of_any_class(&key, known, workshop, never())?;
+                unit.plan_of_any_class(&key, known, context, never())?;
             }
             if let Some(class) = unit.class_of(&key) {
                 text += &class_text(unit, &key, &class);
             } else if self.config().specialization != Specialization::Always
-                && let Some(alone) = unit.why_alone(&key, known, workshop)
+                && let Some(alone) = unit.why_alone(&key, known, context)
             {
                 text += &alone_text(unit, &key, &alone);
             }
@@ -228,13 +228,13 @@ impl CompiledModel {
         key: &Key,
         options: &DumpOptions<'_>,
     ) -> Result<String, Error> {
-        let workshop = &self.0.workshop;
+        let context = &self.0.context;
         let choices = scheduled(self.config());
         with_large_stack(|| {
             if self.shows_classes() {
                 let trace = |segment| trace_segment(segment, options, choices);
                 let (unit, known) = (piece.unit, &piece.known);
-                let class = unit.class_of_segments(key, known, workshop, never(), trace);
+                let class = unit.class_of_segments(key, known, context, never(), trace);
                 if let Ok(class) = class {
                     return Ok(class.made);
                 }

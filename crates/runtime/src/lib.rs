@@ -43,7 +43,7 @@
 //! | `growth_cache`, `caches` | variables that grow from run to run, and those that are stored in fewer bits |
 //! | `text_shapes` | the shapes for which code of language models is made before their first run |
 //! | `taken` | the plans that a run takes, and compilations that it leaves to the background |
-//! | `workshop` | what all units of a compiled model share: compiler, kernels, threads |
+//! | `context` | what all units of a compiled model share: compiler, kernels, threads |
 //! | `single_flight`, `stop` | one thread at a time makes a plan; all work can be stopped |
 //! | `background`, `streams`, `workers`, `ticket` | threads that compile, or run what nobody waits for at once |
 //! | `depth`, `stack`, `fork` | how much stack runs need; what is left in a child of the process |
@@ -59,6 +59,7 @@ mod classes;
 mod compile;
 mod compiled;
 mod config;
+mod context;
 mod core;
 #[doc(hidden)]
 pub mod depth;
@@ -96,7 +97,6 @@ mod unit;
 mod weights;
 #[doc(hidden)]
 pub mod workers;
-mod workshop;
 
 pub use compiled::CompiledModel;
 pub use config::{CachePrecision, Config, Level, Specialization};

@@ -9,13 +9,13 @@ use crate::classes::Classes;
 use crate::compile::interface::Interface;
 use crate::compile::plan::Plan;
 use crate::compile::symbolic_plan::SymbolicPlan;
+use crate::context::Context;
 use crate::growth_cache::GrowthCache;
 use crate::key::{Key, Kind};
 use crate::single_flight::{SingleFlight, hold};
 use crate::stack::with_large_stack;
 use crate::statistics::Statistics;
 use crate::taken::Later;
-use crate::workshop::Workshop;
 use crate::{Config, Error, Level, Specialization};
 use lru::LruCache;
 pub(crate) use make::Made;
@@ -204,7 +204,7 @@ impl Unit {
         &self,
         shapes: &[Shape],
         known: &Known,
-        workshop: &Workshop,
+        context: &Context,
         stop: &Arc<AtomicBool>,
     ) -> Result<Arc<Plan>, Error> {
         let key = Key::new(shapes, known);
@@ -218,13 +218,13 @@ impl Unit {
             return Ok(plan.clone());
         }
         // Not under the lock of all plans: other requests go on with the plans they have.
-        let plan = match self.plan_of_class(&key, known, workshop, stop)? {
+        let plan = match self.plan_of_class(&key, known, context, stop)? {
             Some(plan) => {
-                let alone = || with_large_stack(|| self.segment(shapes, known, workshop, stop));
+                let alone = || with_large_stack(|| self.segment(shapes, known, context, stop));
                 debug_assert!(plan.agrees_with(&alone()?));
                 plan
             }
-            None => self.plan_alone(shapes, known, workshop, stop)?,
+            None => self.plan_alone(shapes, known, context, stop)?,
         };
         let plan = Arc::new(plan);
         let mut plans = self.plans();
@@ -245,10 +245,10 @@ impl Unit {
         &self,
         shapes: &[Shape],
         known: &Known,
-        workshop: &Workshop,
+        context: &Context,
         stop: &Arc<AtomicBool>,
     ) -> Result<(), Error> {
-        let plan = self.plan_alone(shapes, known, workshop, stop)?;
+        let plan = self.plan_alone(shapes, known, context, stop)?;
         self.plans().put(Key::new(shapes, known), Arc::new(plan));
         // Whoever sees the number asks for its plans again.
         self.specialized.fetch_add(1, Ordering::Release);
@@ -271,14 +271,14 @@ impl Unit {
         &self,
         shapes: &[Shape],
         known: &Known,
-        workshop: &Workshop,
+        context: &Context,
         stop: &Arc<AtomicBool>,
     ) -> Result<Plan, Error> {
         with_large_stack(|| {
             self.compiled.fetch_add(1, Ordering::Relaxed);
-            let segment = self.segment(shapes, known, workshop, stop)?;
-            let (options, level) = (workshop.options(), workshop.config.level);
-            Ok(self.make(segment, workshop, level, &options, stop)?.plan)
+            let segment = self.segment(shapes, known, context, stop)?;
+            let (options, level) = (context.options(), context.config.level);
+            Ok(self.make(segment, context, level, &options, stop)?.plan)
         })
     }
 
@@ -300,13 +300,13 @@ impl Unit {
     pub(crate) fn compile(
         &self,
         later: &Later,
-        workshop: &Workshop,
+        context: &Context,
         stop: &Arc<AtomicBool>,
     ) -> Result<(), Error> {
         match later {
-            Later::Plan(plan) => self.specialize(&plan.shapes, &plan.known, workshop, stop),
+            Later::Plan(plan) => self.specialize(&plan.shapes, &plan.known, context, stop),
             Later::Class { key, known, .. } => {
-                self.plan_of_any_class(key, known, workshop, stop).map(drop)
+                self.plan_of_any_class(key, known, context, stop).map(drop)
             }
         }
     }
@@ -326,13 +326,13 @@ impl Unit {
         &self,
         shapes: &[Shape],
         known: &Known,
-        workshop: &Workshop,
+        context: &Context,
         stop: &AtomicBool,
     ) -> Result<Segment, Error> {
         let shapes: Vec<Vec<Extent>> = shapes.iter().map(|s| extents(s)).collect();
-        let given = self.given(&shapes, known, &workshop.config, stop);
-        let segment = specialize(&self.interface.graph, given, &mut workshop.strings.clone());
-        segment.map_err(|e| workshop.model.error(e))
+        let given = self.given(&shapes, known, &context.config, stop);
+        let segment = specialize(&self.interface.graph, given, &mut context.strings.clone());
+        segment.map_err(|e| context.model.error(e))
     }
 
     fn classes(&self) -> MutexGuard<'_, Classes> {

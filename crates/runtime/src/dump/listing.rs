@@ -192,7 +192,7 @@ impl InferRequest {
                 plans.push(listing);
             }
         }
-        let model = &compiled.0.workshop.lowered;
+        let model = &compiled.0.context.lowered;
         let mut layers = Vec::new();
         add_layers(&model.graph, Some(&*model.infer()?), "", &mut layers);
         Ok(Listing {

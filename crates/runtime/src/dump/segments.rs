@@ -53,7 +53,7 @@ impl CompiledModel {
 
     /// The segments of plans that a run has taken.
     pub(super) fn taken_pieces(&self, taken: Vec<TakenPlan>) -> Result<Vec<Piece<'_>>, Error> {
-        let workshop = &self.0.workshop;
+        let context = &self.0.context;
         let mut pieces: Vec<Piece<'_>> = Vec::with_capacity(taken.len());
         // The values that the next segment of each unit needs.
         let mut after: FxHashMap<usize, String> = FxHashMap::default();
@@ -66,11 +66,11 @@ impl CompiledModel {
             let found = self.0.unit.find(number);
             let missing = || Error::internal(format!("no unit {number}"));
             let (unit, name) = found.ok_or_else(missing)?;
-            let mut strings = workshop.strings.clone();
+            let mut strings = context.strings.clone();
             let extents: Vec<Vec<Extent>> = shapes.iter().map(|s| extents(s)).collect();
-            let given = unit.given(&extents, &known, &workshop.config, never());
+            let given = unit.given(&extents, &known, &context.config, never());
             let segment = specialize(&unit.interface.graph, given, &mut strings);
-            let segment = segment.map_err(|e| workshop.model.error(e))?;
+            let segment = segment.map_err(|e| context.model.error(e))?;
             let graph = &unit.interface.graph;
             let calls = segment.calls.iter();
             let calls = calls.map(|n| graph.node(*n).label().to_string());
@@ -101,15 +101,15 @@ impl CompiledModel {
         shapes: &[Shape],
         pieces: &mut Vec<Piece<'a>>,
     ) -> Result<(), Error> {
-        let workshop = &self.0.workshop;
+        let context = &self.0.context;
         let graph = &unit.interface.graph;
         let mut known = Known::default();
         loop {
-            let mut strings = workshop.strings.clone();
+            let mut strings = context.strings.clone();
             let extents: Vec<Vec<Extent>> = shapes.iter().map(|s| extents(s)).collect();
-            let given = unit.given(&extents, &known, &workshop.config, never());
+            let given = unit.given(&extents, &known, &context.config, never());
             let segment = specialize(graph, given, &mut strings);
-            let segment = segment.map_err(|e| workshop.model.error(e))?;
+            let segment = segment.map_err(|e| context.model.error(e))?;
             let before = known.clone();
             let next = next(unit, &segment, &mut known);
             let bodies = bodies(unit, &segment);

@@ -254,7 +254,7 @@ impl InferRequest {
     fn run(&mut self, options: RunOptions<'_>, taken: Option<&mut Taken>) -> Result<(), Error> {
         self.outputs.clear();
         let compiled = self.compiled.clone();
-        let (workshop, unit) = (&compiled.0.workshop, &compiled.0.unit);
+        let (context, unit) = (&compiled.0.context, &compiled.0.unit);
         let mut lending = Lending {
             offered: &mut self.lent,
             scratch: &mut self.scratch,
@@ -269,8 +269,8 @@ impl InferRequest {
         let mut later = Vec::new();
         let before = Before::of(&compiled.0.set_by_bodies, &self.variables);
         let mut run = Run {
-            workshop,
-            texts: Texts::new(&workshop.strings),
+            context,
+            texts: Texts::new(&context.strings),
             scratch: lending.scratch,
             variables: &mut self.variables,
             times: options.times,

@@ -10,11 +10,11 @@ mod variables;
 use crate::compile::interface::Interface;
 use crate::compile::plan::{Output, Plan};
 use crate::compile::variables::InPlaceUpdate;
+use crate::context::Context;
 use crate::execute::{Memory, execute, grow};
 use crate::stop;
 use crate::taken::{Later, Taken, TakenPlan};
 use crate::unit::Unit;
-use crate::workshop::Workshop;
 use crate::{Error, Shape, Tensor};
 pub use profile::KernelTime;
 use rustc_hash::FxHashSet;
@@ -31,7 +31,7 @@ use vinelift_ops::TensorType;
 
 /// A run of a model with its sub-graphs.
 pub(crate) struct Run<'a> {
-    pub(crate) workshop: &'a Workshop,
+    pub(crate) context: &'a Context,
     pub(crate) texts: Texts<'a>,
     /// For each unit.
     pub(crate) scratch: &'a mut [Scratch],
@@ -152,7 +152,7 @@ impl Run<'_> {
         if let Some(plan) = path.next(values, before) {
             return Ok(plan);
         }
-        let plan = unit.plan(&shapes(values), &values.known, self.workshop, self.stop)?;
+        let plan = unit.plan(&shapes(values), &values.known, self.context, self.stop)?;
         path.take(values, before, &plan);
         Ok(plan)
     }
@@ -164,7 +164,7 @@ impl Run<'_> {
         shapes: &[Shape],
         values: &mut Values<'_>,
     ) -> Result<Option<Arc<Plan>>, Error> {
-        let growing = unit.growing(shapes, &values.known, self.workshop, self.stop)?;
+        let growing = unit.growing(shapes, &values.known, self.context, self.stop)?;
         for (tensor, axis, extent) in &growing {
             let mut reads = unit.interface.reads.iter();
             let variable = reads.find(|(read, _)| read == tensor);
@@ -179,8 +179,8 @@ impl Run<'_> {
         if growing.is_empty() {
             return Ok(None);
         }
-        let (workshop, later) = (self.workshop, &mut *self.later);
-        let plan = unit.plan_with_room(shapes, &values.known, workshop, self.stop, later)?;
+        let (context, later) = (self.context, &mut *self.later);
+        let plan = unit.plan_with_room(shapes, &values.known, context, self.stop, later)?;
         for (tensor, variable) in &unit.interface.reads {
             if values.known.room.contains_key(tensor)
                 && plan.is_some()
@@ -234,7 +234,7 @@ impl Run<'_> {
             outputs: &mut outputs,
             arena: &mut scratch.arena,
             launch: &mut scratch.launch,
-            pool: &self.workshop.pool,
+            pool: &self.context.pool,
             in_place: &in_place,
             stop: self.stop,
         };

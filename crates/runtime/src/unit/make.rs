@@ -5,9 +5,9 @@ use crate::compile::constants::Prologue;
 use crate::compile::draft::Draft;
 use crate::compile::plan::Plan;
 use crate::compile::{Settings, Shared};
+use crate::context::Context;
 use crate::execute::constants;
 use crate::key::Key;
-use crate::workshop::Workshop;
 use crate::{Error, Level};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -37,13 +37,13 @@ impl Unit {
     pub(super) fn draft(
         &self,
         segment: Segment,
-        workshop: &Workshop,
+        context: &Context,
         settings: &Settings<'_>,
     ) -> Result<(Draft, Option<Prologue>), Error> {
         let mut draft = Draft::new(&self.interface, segment, settings)?;
         let prologue = draft.prologue(settings)?;
         if let Some(prologue) = &prologue {
-            draft.set_constants(constants(prologue, &workshop.pool, settings.stop)?);
+            draft.set_constants(constants(prologue, &context.pool, settings.stop)?);
         }
         Ok((draft, prologue))
     }
@@ -55,7 +55,7 @@ impl Unit {
     pub(crate) fn make(
         &self,
         segment: Segment,
-        workshop: &Workshop,
+        context: &Context,
         level: Level,
         options: &Options,
         stop: &Arc<AtomicBool>,
@@ -64,10 +64,10 @@ impl Unit {
         let own = Shared::default();
         let shared = match options.capture_text {
             true => &own,
-            false => &workshop.shared,
+            false => &context.shared,
         };
-        let settings = workshop.settings(shared, level, options, stop);
-        let (draft, prologue) = self.draft(segment, workshop, &settings)?;
+        let settings = context.settings(shared, level, options, stop);
+        let (draft, prologue) = self.draft(segment, context, &settings)?;
         let plan = draft.finish(&settings)?.bound_to(&[], &settings)?;
         let plan = plan.ok_or_else(|| Error::internal("shapes that have symbols"))?;
         Ok(Made { prologue, plan })
@@ -80,16 +80,16 @@ impl Unit {
     pub(crate) fn make_of_class(
         &self,
         (shapes, known): (&[Shape], &Known),
-        workshop: &Workshop,
+        context: &Context,
         level: Level,
         options: &Options,
         stop: &Arc<AtomicBool>,
     ) -> Result<Option<Made>, Error> {
         let key = Key::new(shapes, known);
         let own = Shared::default();
-        let settings = workshop.settings(&own, level, options, stop);
-        let class = self.class_of_segments(&key, known, workshop, stop, |segment| {
-            let (draft, prologue) = self.draft(segment, workshop, &settings)?;
+        let settings = context.settings(&own, level, options, stop);
+        let class = self.class_of_segments(&key, known, context, stop, |segment| {
+            let (draft, prologue) = self.draft(segment, context, &settings)?;
             Ok((prologue, draft.finish(&settings)?))
         });
         let Ok(class) = class else { return Ok(None) };

@@ -7,13 +7,13 @@ use crate::compile::Settings;
 use crate::compile::draft::growing_in;
 use crate::compile::plan::Plan;
 use crate::compile::symbolic_plan::SymbolicPlan;
+use crate::context::Context;
 use crate::hotness::Hotness;
 use crate::key::Key;
 use crate::single_flight::hold;
 use crate::stack::with_large_stack;
 use crate::stop;
 use crate::taken::Later;
-use crate::workshop::Workshop;
 use crate::{Error, Specialization};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +30,7 @@ impl Unit {
         &self,
         shapes: &[Shape],
         known: &Known,
-        workshop: &Workshop,
+        context: &Context,
         stop: &AtomicBool,
     ) -> Result<Vec<(TensorId, usize, usize)>, Error> {
         if known.computed.is_empty() {
@@ -40,10 +40,10 @@ impl Unit {
         let mut kind = key.kind();
         let mut growing = self.growth_cache().of(&kind, &key);
         if growing.is_none() {
-            let level = workshop.config.level;
+            let level = context.config.level;
             let found = |segment: Segment| Ok(growing_in(&segment, &self.interface, level));
             let class =
-                || Ok::<_, Error>(self.class_of_segments(&key, known, workshop, stop, found));
+                || Ok::<_, Error>(self.class_of_segments(&key, known, context, stop, found));
             let class = with_large_stack(class)?;
             stop::check(stop)?;
             let mut growth_cache = self.growth_cache();
@@ -64,7 +64,7 @@ impl Unit {
         &self,
         shapes: &[Shape],
         known: &Known,
-        workshop: &Workshop,
+        context: &Context,
         stop: &Arc<AtomicBool>,
         later: &mut Vec<Later>,
     ) -> Result<Option<Arc<Plan>>, Error> {
@@ -82,7 +82,7 @@ impl Unit {
                 known: known.clone(),
             });
         }
-        let plan = self.plan_of_class(&key, known, workshop, stop)?;
+        let plan = self.plan_of_class(&key, known, context, stop)?;
         Ok(plan.map(|plan| {
             let plan = Arc::new(plan);
             self.plans().put(key, plan.clone());
@@ -99,20 +99,20 @@ impl Unit {
         &self,
         key: &Key,
         known: &Known,
-        workshop: &Workshop,
+        context: &Context,
         stop: &Arc<AtomicBool>,
     ) -> Result<Option<Plan>, Error> {
-        if workshop.config.specialization == Specialization::Always {
+        if context.config.specialization == Specialization::Always {
             return Ok(None);
         }
-        if self.starts_alone(key, workshop.config.specialization)
+        if self.starts_alone(key, context.config.specialization)
             && matches!(self.classes().find(&key.kind(), key), Found::First)
         {
             self.specialized
                 .fetch_add(usize::from(self.is_open), Ordering::Release);
             return Ok(None);
         }
-        self.plan_of_any_class(key, known, workshop, stop)
+        self.plan_of_any_class(key, known, context, stop)
     }
 
     /// Whether the first shapes of the kind of `key` get a plan of their own. Many models and bodies never meet others:
@@ -131,12 +131,12 @@ impl Unit {
         &self,
         key: &Key,
         known: &Known,
-        workshop: &Workshop,
+        context: &Context,
         stop: &Arc<AtomicBool>,
     ) -> Result<Option<Plan>, Error> {
         let kind = key.kind();
-        let options = workshop.options();
-        let settings = workshop.settings(&workshop.shared, workshop.config.level, &options, stop);
+        let options = context.options();
+        let settings = context.settings(&context.shared, context.config.level, &options, stop);
         let find = || self.classes().find(&kind, key);
         let mut found = find();
         if !matches!(found, Found::Class(..) | Found::Pinned) {
@@ -144,14 +144,14 @@ impl Unit {
             let _held = hold(&lock, stop)?;
             found = find();
             if !matches!(found, Found::Class(..) | Found::Pinned) {
-                let made = || Ok::<_, Error>(self.class(key, known, workshop, &settings));
+                let made = || Ok::<_, Error>(self.class(key, known, context, &settings));
                 match with_large_stack(made)? {
                     Ok(class) => {
                         self.compiled.fetch_add(1, Ordering::Relaxed);
                         let class = Arc::new(class);
                         self.classes().add(&kind, class.clone());
                         return match class.values(key) {
-                            Some(values) => bind(&class, &values, key, &settings, workshop),
+                            Some(values) => bind(&class, &values, key, &settings, context),
                             None => Ok(None),
                         };
                     }
@@ -169,7 +169,7 @@ impl Unit {
             return Ok(None);
         };
         self.bound.fetch_add(1, Ordering::Relaxed);
-        bind(&class, &values, key, &settings, workshop)
+        bind(&class, &values, key, &settings, context)
     }
 
     /// The class of the shapes of `key`, with its plan.
@@ -177,21 +177,21 @@ impl Unit {
         &self,
         key: &Key,
         known: &Known,
-        workshop: &Workshop,
+        context: &Context,
         settings: &Settings<'_>,
     ) -> Result<Class<SymbolicPlan>, Alone> {
-        self.class_of_segments(key, known, workshop, settings.stop, |segment| {
-            let (draft, _) = self.draft(segment, workshop, settings)?;
+        self.class_of_segments(key, known, context, settings.stop, |segment| {
+            let (draft, _) = self.draft(segment, context, settings)?;
             draft.finish(settings)
         })
     }
 
     /// Why the shapes of `key` are in no class, if one cannot be made.
-    pub(crate) fn why_alone(&self, key: &Key, known: &Known, workshop: &Workshop) -> Option<Alone> {
-        let options = workshop.options();
-        let level = workshop.config.level;
-        let settings = workshop.settings(&workshop.shared, level, &options, stop::never());
-        let alone = || Ok::<_, Error>(self.class(key, known, workshop, &settings).err());
+    pub(crate) fn why_alone(&self, key: &Key, known: &Known, context: &Context) -> Option<Alone> {
+        let options = context.options();
+        let level = context.config.level;
+        let settings = context.settings(&context.shared, level, &options, stop::never());
+        let alone = || Ok::<_, Error>(self.class(key, known, context, &settings).err());
         with_large_stack(alone).ok()?
     }
 
@@ -200,7 +200,7 @@ impl Unit {
         &self,
         key: &Key,
         known: &Known,
-        workshop: &Workshop,
+        context: &Context,
         stop: &AtomicBool,
         mut finish: impl FnMut(Segment) -> Result<T, Error>,
     ) -> Result<Class<T>, Alone> {
@@ -212,9 +212,9 @@ impl Unit {
             dim.and_then(|dim| dim.get()) == Some(key.shapes[k][d])
         };
         let lower = |shapes: &[Vec<Extent>], known: &Known| {
-            let given = self.given(shapes, known, &workshop.config, stop);
-            let segment = specialize(graph, given, &mut workshop.strings.clone());
-            segment.map_err(|e| workshop.model.error(e))
+            let given = self.given(shapes, known, &context.config, stop);
+            let segment = specialize(graph, given, &mut context.strings.clone());
+            segment.map_err(|e| context.model.error(e))
         };
         let finish = |mut segment: Segment| {
             segment.nest.adopt_symbols();
@@ -250,11 +250,11 @@ fn bind(
     values: &[usize],
     key: &Key,
     settings: &Settings<'_>,
-    workshop: &Workshop,
+    context: &Context,
 ) -> Result<Option<Plan>, Error> {
     let plan = class.made.bound_to(values, settings)?;
     // Variables that grow come by other shapes in each run.
-    let may_be_hot = workshop.config.specialization == Specialization::Hot && key.room.is_empty();
+    let may_be_hot = context.config.specialization == Specialization::Hot && key.room.is_empty();
     let hotness = may_be_hot.then(|| Hotness::new(class.time));
     Ok(plan.map(|plan| Plan { hotness, ..plan }))
 }

@@ -2,19 +2,19 @@
 
 use super::Unit;
 use crate::Error;
+use crate::context::Context;
 use crate::growth_cache::capacity_for;
 use crate::stop::never;
-use crate::workshop::Workshop;
 use rustc_hash::FxHashMap;
 use vinelift_graph::Known;
 use vinelift_tensor::Shape;
 
 impl Unit {
     /// Makes the plans for inputs of these shapes, as far as shapes do not depend on what a run finds.
-    pub(crate) fn prepare(&self, shapes: &[Shape], workshop: &Workshop) -> Result<(), Error> {
+    pub(crate) fn prepare(&self, shapes: &[Shape], context: &Context) -> Result<(), Error> {
         let mut known = Known::default();
         loop {
-            let plan = self.plan(shapes, &known, workshop, never())?;
+            let plan = self.plan(shapes, &known, context, never())?;
             let types = plan.calls.iter().flat_map(|c| &c.outputs);
             let all_static = types.clone().all(|(_, ty)| ty.shape.is_static());
             if plan.calls.is_empty() || !plan.wanted.is_empty() || !all_static {
@@ -35,9 +35,9 @@ impl Unit {
         &self,
         first: &[Shape],
         next: &[Shape],
-        workshop: &Workshop,
+        context: &Context,
     ) -> Result<(), Error> {
-        let plan = self.plan(first, &Known::default(), workshop, never())?;
+        let plan = self.plan(first, &Known::default(), context, never())?;
         let computed: FxHashMap<_, _> = plan.computed().collect();
         let mut known = Known::default();
         for (read, variable) in &self.interface.reads {
@@ -46,11 +46,11 @@ impl Unit {
             let ty = source.and_then(|(source, _)| computed.get(source));
             known.computed.extend(ty.map(|ty| (*read, ty.clone())));
         }
-        for (tensor, _, extent) in self.growing(next, &known, workshop, never())? {
+        for (tensor, _, extent) in self.growing(next, &known, context, never())? {
             known.room.insert(tensor, capacity_for(extent).into());
         }
         if !known.room.is_empty() {
-            self.plan_with_room(next, &known, workshop, never(), &mut Vec::new())?;
+            self.plan_with_room(next, &known, context, never(), &mut Vec::new())?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use vinelift_codegen::{Compiler, Options};
 use vinelift_graph::Strings;
 
 /// The parts of a compiled model that all its units share.
-pub(crate) struct Workshop {
+pub(crate) struct Context {
     /// For its name in messages.
     pub(crate) model: Model,
     /// The model that is compiled: its caches may be stored otherwise.
@@ -24,7 +24,7 @@ pub(crate) struct Workshop {
     pub(crate) strings: Strings,
 }
 
-impl Workshop {
+impl Context {
     /// How code is compiled.
     pub(crate) fn options(&self) -> Options {
         Options {
