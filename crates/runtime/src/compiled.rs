@@ -5,11 +5,12 @@ use crate::caches::Caches;
 use crate::compile::Shared;
 use crate::compile::packed_operands::PackedOperands;
 use crate::context::Context;
+use crate::deferred::Deferred;
 use crate::depth::Depth;
 use crate::execute::pool::Pool;
 use crate::statistics::Statistics;
 use crate::streams::Streams;
-use crate::taken::{Later, TakenPlan};
+use crate::taken_plans::TakenPlan;
 use crate::unit::Unit;
 use crate::{Config, Error, Model, Port, text_shapes};
 use rustc_hash::FxHashSet;
@@ -175,13 +176,13 @@ impl CompiledModel {
     }
 
     /// Has something be compiled in the background.
-    pub(crate) fn compile(&self, later: Later) {
+    pub(crate) fn compile(&self, deferred: Deferred) {
         let inner = self.0.clone();
         self.1.submit(move |stop| {
-            let (Later::Plan(TakenPlan { unit, .. }) | Later::Class { unit, .. }) = later;
+            let (Deferred::Plan(TakenPlan { unit, .. }) | Deferred::Class { unit, .. }) = deferred;
             if let Some((unit, _)) = inner.unit.find(unit) {
                 // Without it, runs go on with what there is.
-                drop(unit.compile(&later, &inner.context, stop));
+                drop(unit.compile(&deferred, &inner.context, stop));
             }
         });
     }

@@ -42,7 +42,7 @@
 //! | `hotness` | how long plans of classes have run: which shapes are worth code of their own |
 //! | `growth_cache`, `caches` | variables that grow from run to run, and those that are stored in fewer bits |
 //! | `text_shapes` | the shapes for which code of language models is made before their first run |
-//! | `taken` | the plans that a run takes, and compilations that it leaves to the background |
+//! | `taken_plans`, `deferred` | the plans that a run takes; compilations that it leaves to the background |
 //! | `context` | what all units of a compiled model share: compiler, kernels, threads |
 //! | `single_flight`, `stop` | one thread at a time makes a plan; all work can be stopped |
 //! | `background`, `streams`, `workers`, `ticket` | threads that compile, or run what nobody waits for at once |
@@ -61,6 +61,7 @@ mod compiled;
 mod config;
 mod context;
 mod core;
+mod deferred;
 #[doc(hidden)]
 pub mod depth;
 #[doc(hidden)]
@@ -89,7 +90,7 @@ mod statistics;
 pub mod stop;
 mod streams;
 mod summary;
-mod taken;
+mod taken_plans;
 mod text_shapes;
 #[doc(hidden)]
 pub mod ticket;

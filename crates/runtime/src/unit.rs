@@ -10,12 +10,12 @@ use crate::compile::interface::Interface;
 use crate::compile::plan::Plan;
 use crate::compile::symbolic_plan::SymbolicPlan;
 use crate::context::Context;
+use crate::deferred::Deferred;
 use crate::growth_cache::GrowthCache;
 use crate::key::{Key, Kind};
 use crate::single_flight::{SingleFlight, hold};
 use crate::stack::with_large_stack;
 use crate::statistics::Statistics;
-use crate::taken::Later;
 use crate::{Config, Error, Level, Specialization};
 use lru::LruCache;
 pub(crate) use make::Made;
@@ -299,13 +299,13 @@ impl Unit {
     /// [`Error::Cancelled`], and those of memory; runs then compile what they need.
     pub(crate) fn compile(
         &self,
-        later: &Later,
+        deferred: &Deferred,
         context: &Context,
         stop: &Arc<AtomicBool>,
     ) -> Result<(), Error> {
-        match later {
-            Later::Plan(plan) => self.specialize(&plan.shapes, &plan.known, context, stop),
-            Later::Class { key, known, .. } => {
+        match deferred {
+            Deferred::Plan(plan) => self.specialize(&plan.shapes, &plan.known, context, stop),
+            Deferred::Class { key, known, .. } => {
                 self.plan_of_any_class(key, known, context, stop).map(drop)
             }
         }

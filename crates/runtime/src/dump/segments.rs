@@ -2,7 +2,7 @@
 
 use crate::compiled::CompiledModel;
 use crate::stop::never;
-use crate::taken::TakenPlan;
+use crate::taken_plans::TakenPlan;
 use crate::unit::Unit;
 use crate::{Error, Shape};
 use rustc_hash::FxHashMap;

@@ -8,7 +8,7 @@ mod variables;
 use crate::compiled::CompiledModel;
 use crate::run::{Before, KernelTime, Run, Scratch, Texts, Variables};
 use crate::stop::never;
-use crate::taken::{Taken, TakenPlan};
+use crate::taken_plans::{TakenPlan, TakenPlans};
 use crate::{Error, Outputs};
 use lending::Lending;
 use std::sync::Arc;
@@ -246,12 +246,16 @@ impl InferRequest {
 
     /// Runs the model, and tells which plans that took.
     pub(crate) fn infer_recorded(&mut self) -> Result<Vec<TakenPlan>, Error> {
-        let mut taken = Taken::default();
+        let mut taken = TakenPlans::default();
         self.run(RunOptions::default(), Some(&mut taken))?;
         Ok(taken.plans)
     }
 
-    fn run(&mut self, options: RunOptions<'_>, taken: Option<&mut Taken>) -> Result<(), Error> {
+    fn run(
+        &mut self,
+        options: RunOptions<'_>,
+        taken: Option<&mut TakenPlans>,
+    ) -> Result<(), Error> {
         self.outputs.clear();
         let compiled = self.compiled.clone();
         let (context, unit) = (&compiled.0.context, &compiled.0.unit);
@@ -266,7 +270,7 @@ impl InferRequest {
             lending.scratch.push(Scratch::new()?);
         }
         lending.lend(&compiled);
-        let mut later = Vec::new();
+        let mut deferred = Vec::new();
         let before = Before::of(&compiled.0.set_by_bodies, &self.variables);
         let mut run = Run {
             context,
@@ -275,11 +279,11 @@ impl InferRequest {
             variables: &mut self.variables,
             times: options.times,
             taken,
-            later: &mut later,
+            deferred: &mut deferred,
             stop: options.stop.unwrap_or(never()),
         };
         let outputs = run.unit(unit, inputs);
-        later.into_iter().for_each(|job| compiled.compile(job));
+        deferred.into_iter().for_each(|job| compiled.compile(job));
         if outputs.is_err() {
             before.put_back(&mut self.variables);
         }

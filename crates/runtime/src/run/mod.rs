@@ -11,9 +11,10 @@ use crate::compile::interface::Interface;
 use crate::compile::plan::{Output, Plan};
 use crate::compile::variables::InPlaceUpdate;
 use crate::context::Context;
+use crate::deferred::Deferred;
 use crate::execute::{Memory, execute, grow};
 use crate::stop;
-use crate::taken::{Later, Taken, TakenPlan};
+use crate::taken_plans::{TakenPlan, TakenPlans};
 use crate::unit::Unit;
 use crate::{Error, Shape, Tensor};
 pub use profile::KernelTime;
@@ -38,9 +39,9 @@ pub(crate) struct Run<'a> {
     pub(crate) variables: &'a mut Variables,
     pub(crate) times: Option<&'a mut Vec<KernelTime>>,
     /// Gets the plans that it takes.
-    pub(crate) taken: Option<&'a mut Taken>,
+    pub(crate) taken: Option<&'a mut TakenPlans>,
     /// Gets what is to be compiled for runs to come.
-    pub(crate) later: &'a mut Vec<Later>,
+    pub(crate) deferred: &'a mut Vec<Deferred>,
     /// Once true, the run ends soon.
     pub(crate) stop: &'a Arc<AtomicBool>,
 }
@@ -179,8 +180,8 @@ impl Run<'_> {
         if growing.is_empty() {
             return Ok(None);
         }
-        let (context, later) = (self.context, &mut *self.later);
-        let plan = unit.plan_with_room(shapes, &values.known, context, self.stop, later)?;
+        let (context, deferred) = (self.context, &mut *self.deferred);
+        let plan = unit.plan_with_room(shapes, &values.known, context, self.stop, deferred)?;
         for (tensor, variable) in &unit.interface.reads {
             if values.known.room.contains_key(tensor)
                 && plan.is_some()
@@ -245,7 +246,7 @@ impl Run<'_> {
         if let Some(start) = start
             && unit.add_run(plan, start.elapsed())
         {
-            self.later.push(Later::Plan(TakenPlan {
+            self.deferred.push(Deferred::Plan(TakenPlan {
                 unit: unit.number,
                 shapes: values.inputs.iter().map(|t| t.shape().to_vec()).collect(),
                 known: values.known.clone(),

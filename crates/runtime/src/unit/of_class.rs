@@ -8,12 +8,12 @@ use crate::compile::draft::growing_in;
 use crate::compile::plan::Plan;
 use crate::compile::symbolic_plan::SymbolicPlan;
 use crate::context::Context;
+use crate::deferred::Deferred;
 use crate::hotness::Hotness;
 use crate::key::Key;
 use crate::single_flight::hold;
 use crate::stack::with_large_stack;
 use crate::stop;
-use crate::taken::Later;
 use crate::{Error, Specialization};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,7 +58,7 @@ impl Unit {
         })
     }
 
-    /// The plan by which variables grow in memory that has room; `None` if there is none for these shapes. `later` gets
+    /// The plan by which variables grow in memory that has room; `None` if there is none for these shapes. `deferred` gets
     /// what the runs to come will need.
     pub(crate) fn plan_with_room(
         &self,
@@ -66,7 +66,7 @@ impl Unit {
         known: &Known,
         context: &Context,
         stop: &Arc<AtomicBool>,
-        later: &mut Vec<Later>,
+        deferred: &mut Vec<Deferred>,
     ) -> Result<Option<Arc<Plan>>, Error> {
         let key = Key::new(shapes, known);
         if let Some(plan) = self.plans().get(&key) {
@@ -76,7 +76,7 @@ impl Unit {
         if let Some(ahead) = ahead
             && self.class_of(&ahead).is_none()
         {
-            later.push(Later::Class {
+            deferred.push(Deferred::Class {
                 unit: self.number,
                 key: ahead,
                 known: known.clone(),

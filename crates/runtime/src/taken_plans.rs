@@ -1,4 +1,4 @@
-//! The plans that a run takes, and those that are made for runs to come.
+//! The plans that a run takes.
 
 use crate::Shape;
 use crate::key::Key;
@@ -7,7 +7,7 @@ use vinelift_graph::Known;
 
 /// The plans that a run takes, each once, in order.
 #[derive(Default)]
-pub(crate) struct Taken {
+pub(crate) struct TakenPlans {
     seen: FxHashSet<(usize, Key)>,
     pub(crate) plans: Vec<TakenPlan>,
 }
@@ -21,22 +21,14 @@ pub(crate) struct TakenPlan {
     pub(crate) known: Known,
 }
 
-/// A compilation that a run leaves to the background.
-pub(crate) enum Later {
-    /// A plan for shapes that have become hot.
-    Plan(TakenPlan),
-    /// The class of shapes that are to come if variables go on growing.
-    Class { unit: usize, key: Key, known: Known },
-}
-
-impl Taken {
+impl TakenPlans {
     /// Loops may take any number of plans; nobody looks at more.
     const MOST: usize = 1000;
 
     /// Notes that a run takes a plan of a unit.
     pub(crate) fn note(&mut self, unit: usize, shapes: &[Shape], known: &Known) {
-        let is_new =
-            self.plans.len() < Taken::MOST && self.seen.insert((unit, Key::new(shapes, known)));
+        let is_new = self.plans.len() < TakenPlans::MOST
+            && self.seen.insert((unit, Key::new(shapes, known)));
         if is_new {
             self.plans.push(TakenPlan {
                 unit,
