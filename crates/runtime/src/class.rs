@@ -7,7 +7,7 @@
 
 mod narrow;
 
-use crate::key::Key;
+use crate::plan_key::PlanKey;
 use narrow::narrow;
 use rustc_hash::FxHashMap;
 use std::fmt::Display;
@@ -17,9 +17,9 @@ use vinelift_ops::TensorType;
 use vinelift_tensor::symbols::{self, Symbols};
 use vinelift_tensor::{Extent, Formula, PartialShape};
 
-/// A `T` made for all shapes of a class; their keys are of one [`Kind`](crate::key::Kind).
+/// A `T` made for all shapes of a class; their keys are of one [`KeyKind`](crate::plan_key::KeyKind).
 pub(crate) struct Class<T> {
-    /// An entry for each of [`Key::numbers`], in order.
+    /// An entry for each of [`PlanKey::numbers`], in order.
     pub(crate) pattern: Vec<Place>,
     pub(crate) symbols: Symbols,
     /// Why numbers that may change have no symbols of their own, in the order in which that was found.
@@ -80,7 +80,7 @@ impl Affine {
 /// A number of the key that lost its symbol.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pin {
-    /// Its position in [`Key::numbers`].
+    /// Its position in [`PlanKey::numbers`].
     pub(crate) position: usize,
     /// Where that was found: a node, or [`PASSES`].
     pub(crate) place: usize,
@@ -106,7 +106,7 @@ impl<T> Class<T> {
     /// `finish` the rest, once symbols are settled as far as `lower` goes. `settled` is what is known of that already: for the
     /// first numbers of the key.
     pub(crate) fn of<L, E: Display>(
-        example: &Key,
+        example: &PlanKey,
         known: &Known,
         is_input_static: impl Fn(usize, usize) -> bool,
         inferred: Option<&Types>,
@@ -170,7 +170,7 @@ impl<T> Class<T> {
     }
 
     /// The values of the symbols for `key`, which is of the kind of the example, if it belongs to the class.
-    pub(crate) fn values(&self, key: &Key) -> Option<Vec<usize>> {
+    pub(crate) fn values(&self, key: &PlanKey) -> Option<Vec<usize>> {
         let mut given: Vec<usize> = Vec::new();
         for (place, found) in self.pattern.iter().zip(key.numbers()) {
             match *place {
@@ -203,7 +203,7 @@ fn share(pattern: &mut [Place], numbers: &[i64], start: usize) {
 
 /// For each extent of a key, in order, whether it is the same for all shapes that the model allows.
 fn is_static(
-    key: &Key,
+    key: &PlanKey,
     is_input_static: impl Fn(usize, usize) -> bool,
     inferred: Option<&Types>,
 ) -> Vec<bool> {
@@ -220,7 +220,7 @@ fn is_static(
 }
 
 /// The shapes of the inputs, and what is known, with `given` for the numbers of a key.
-fn typed(key: &Key, given: &[Given], known: &Known) -> (Vec<Vec<Extent>>, Known) {
+fn typed(key: &PlanKey, given: &[Given], known: &Known) -> (Vec<Vec<Extent>>, Known) {
     let mut rest = given;
     let mut next = |count: usize| {
         let (first, others) = rest.split_at(count);

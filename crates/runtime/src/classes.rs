@@ -2,13 +2,13 @@
 
 use crate::class::Class;
 use crate::compile::symbolic_plan::SymbolicPlan;
-use crate::key::{Key, Kind};
+use crate::plan_key::{KeyKind, PlanKey};
 use lru::LruCache;
 use std::sync::Arc;
 
 /// The classes of shapes that a unit has met, by the kinds of their keys.
 pub(crate) struct Classes {
-    kinds: LruCache<Kind, Met>,
+    kinds: LruCache<KeyKind, Met>,
     /// The stages of all plans together.
     stages: usize,
 }
@@ -56,15 +56,15 @@ impl Classes {
     /// The class to which a key belongs, with the values of its symbols.
     pub(crate) fn look(
         &mut self,
-        kind: &Kind,
-        key: &Key,
+        kind: &KeyKind,
+        key: &PlanKey,
     ) -> Option<(Arc<Class<SymbolicPlan>>, Vec<usize>)> {
         let mut classes = self.kinds.get(kind)?.classes.iter();
         classes.find_map(|class| Some((class.clone(), class.values(key)?)))
     }
 
     /// Looks for the class of `key`, which is of this kind.
-    pub(crate) fn find(&mut self, kind: &Kind, key: &Key) -> Found {
+    pub(crate) fn find(&mut self, kind: &KeyKind, key: &PlanKey) -> Found {
         if let Some((class, values)) = self.look(kind, key) {
             return Found::Class(class, values);
         }
@@ -80,7 +80,7 @@ impl Classes {
     }
 
     /// Keeps a class; the oldest of its kind may go for it, and the kinds that were not met for longest.
-    pub(crate) fn add(&mut self, kind: &Kind, class: Arc<Class<SymbolicPlan>>) {
+    pub(crate) fn add(&mut self, kind: &KeyKind, class: Arc<Class<SymbolicPlan>>) {
         self.stages += stages(&class);
         let met = self.kinds.get_or_insert_mut_ref(kind, Met::default);
         if met.classes.len() == MOST_OF_A_KIND {
@@ -100,12 +100,12 @@ impl Classes {
     }
 
     /// Whether a kind has no classes.
-    pub(crate) fn is_pinned(&self, kind: &Kind) -> bool {
+    pub(crate) fn is_pinned(&self, kind: &KeyKind) -> bool {
         self.kinds.peek(kind).is_some_and(|met| met.is_pinned)
     }
 
     /// Notes that a kind has no classes.
-    pub(crate) fn pin(&mut self, kind: &Kind) {
+    pub(crate) fn pin(&mut self, kind: &KeyKind) {
         self.kinds
             .get_or_insert_mut_ref(kind, Met::default)
             .is_pinned = true;

@@ -1,6 +1,6 @@
 //! Compilations that a run leaves to the background.
 
-use crate::key::Key;
+use crate::plan_key::PlanKey;
 use crate::taken_plans::TakenPlan;
 use vinelift_graph::Known;
 
@@ -9,5 +9,9 @@ pub(crate) enum Deferred {
     /// A plan for shapes that have become hot.
     Plan(TakenPlan),
     /// The class of shapes that are to come if variables go on growing.
-    Class { unit: usize, key: Key, known: Known },
+    Class {
+        unit: usize,
+        key: PlanKey,
+        known: Known,
+    },
 }

@@ -8,7 +8,7 @@ mod stage;
 
 use crate::compile::passes::{Choices, trace};
 use crate::compiled::CompiledModel;
-use crate::key::Key;
+use crate::plan_key::PlanKey;
 use crate::request::InferRequest;
 use crate::stack::with_large_stack;
 use crate::stop::never;
@@ -200,7 +200,7 @@ impl CompiledModel {
     ) -> Result<String, Error> {
         let mut text = String::new();
         for piece in pieces {
-            let key = Key::new(&piece.shapes, &piece.known);
+            let key = PlanKey::new(&piece.shapes, &piece.known);
             text += &piece.heading;
             // Runs make the class once there are other shapes.
             let (unit, known, context) = (piece.unit, &piece.known, &self.0.context);
@@ -225,7 +225,7 @@ impl CompiledModel {
     fn trace_piece(
         &self,
         piece: &Piece<'_>,
-        key: &Key,
+        key: &PlanKey,
         options: &DumpOptions<'_>,
     ) -> Result<String, Error> {
         let context = &self.0.context;

@@ -1,7 +1,7 @@
 //! Which variables grow, by the shapes of a run.
 
 use crate::class::{Alone, Class, Settled};
-use crate::key::{Key, Kind};
+use crate::plan_key::{KeyKind, PlanKey};
 use lru::LruCache;
 use std::num::NonZeroUsize;
 use vinelift_graph::TensorId;
@@ -13,9 +13,9 @@ pub(crate) type Growing = Vec<(TensorId, usize, Extent)>;
 
 /// The variables that grow, found out for each class of shapes.
 pub(crate) struct GrowthCache {
-    kinds: LruCache<Kind, Met>,
+    kinds: LruCache<KeyKind, Met>,
     /// The last shapes at which variables have grown, and how many there were.
-    last: Option<Key>,
+    last: Option<PlanKey>,
     count: usize,
 }
 
@@ -60,7 +60,11 @@ impl Default for GrowthCache {
 impl GrowthCache {
     /// The variables that grow where shapes are those of `key`: the tensor that is read, the axis, and the extent afterwards;
     /// `None` if it is not known.
-    pub(crate) fn of(&mut self, kind: &Kind, key: &Key) -> Option<Vec<(TensorId, usize, usize)>> {
+    pub(crate) fn of(
+        &mut self,
+        kind: &KeyKind,
+        key: &PlanKey,
+    ) -> Option<Vec<(TensorId, usize, usize)>> {
         let met = self.kinds.get(kind)?;
         let mut found = met.classes.iter();
         let found = found.find_map(|class| Some((class, class.values(key)?)));
@@ -74,14 +78,14 @@ impl GrowthCache {
     }
 
     /// The numbers of `key` that its class has settled, if there is a class for it.
-    pub(crate) fn settled(&mut self, kind: &Kind, key: &Key) -> Option<Settled> {
+    pub(crate) fn settled(&mut self, kind: &KeyKind, key: &PlanKey) -> Option<Settled> {
         let mut classes = self.kinds.get(kind)?.classes.iter();
         let class = classes.find(|class| class.values(key).is_some())?;
         Some(class.settled())
     }
 
     /// Takes down shapes at which variables grow. Gives, now and then, those of a run to come if they go on as before.
-    pub(crate) fn ahead(&mut self, key: &Key) -> Option<Key> {
+    pub(crate) fn ahead(&mut self, key: &PlanKey) -> Option<PlanKey> {
         let last = self.last.replace(key.clone());
         self.count += 1;
         match self.count.is_multiple_of(EVERY) && key.values.is_empty() {
@@ -91,7 +95,7 @@ impl GrowthCache {
     }
 
     /// Takes down what was found out about shapes of a kind.
-    pub(crate) fn add(&mut self, kind: &Kind, found: Result<Class<Growing>, Alone>) {
+    pub(crate) fn add(&mut self, kind: &KeyKind, found: Result<Class<Growing>, Alone>) {
         let met = self.kinds.get_or_insert_mut_ref(kind, Met::default);
         met.alone += usize::from(found.is_err());
         // An extent of 0 or 1 has no symbol, but a later run may have more.

@@ -38,7 +38,7 @@
 //!
 //! | modules | hold |
 //! |---|---|
-//! | `key`, `class`, `classes` | shapes and values that plans are made for; classes of shapes, and those that a unit has met |
+//! | `plan_key`, `class`, `classes` | shapes and values that plans are made for; classes of shapes, and those that a unit has met |
 //! | `hotness` | how long plans of classes have run: which shapes are worth code of their own |
 //! | `growth_cache`, `caches` | variables that grow from run to run, and those that are stored in fewer bits |
 //! | `text_shapes` | the shapes for which code of language models is made before their first run |
@@ -74,10 +74,10 @@ mod execute;
 pub mod fork;
 mod growth_cache;
 mod hotness;
-mod key;
 mod model;
 mod outputs;
 mod pending;
+mod plan_key;
 mod preprocess;
 mod random;
 mod request;

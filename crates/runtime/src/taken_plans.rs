@@ -1,14 +1,14 @@
 //! The plans that a run takes.
 
 use crate::Shape;
-use crate::key::Key;
+use crate::plan_key::PlanKey;
 use rustc_hash::FxHashSet;
 use vinelift_graph::Known;
 
 /// The plans that a run takes, each once, in order.
 #[derive(Default)]
 pub(crate) struct TakenPlans {
-    seen: FxHashSet<(usize, Key)>,
+    seen: FxHashSet<(usize, PlanKey)>,
     pub(crate) plans: Vec<TakenPlan>,
 }
 
@@ -28,7 +28,7 @@ impl TakenPlans {
     /// Notes that a run takes a plan of a unit.
     pub(crate) fn note(&mut self, unit: usize, shapes: &[Shape], known: &Known) {
         let is_new = self.plans.len() < TakenPlans::MOST
-            && self.seen.insert((unit, Key::new(shapes, known)));
+            && self.seen.insert((unit, PlanKey::new(shapes, known)));
         if is_new {
             self.plans.push(TakenPlan {
                 unit,

@@ -12,7 +12,7 @@ use crate::compile::symbolic_plan::SymbolicPlan;
 use crate::context::Context;
 use crate::deferred::Deferred;
 use crate::growth_cache::GrowthCache;
-use crate::key::{Key, Kind};
+use crate::plan_key::{KeyKind, PlanKey};
 use crate::single_flight::{SingleFlight, hold};
 use crate::stack::with_large_stack;
 use crate::statistics::Statistics;
@@ -41,10 +41,10 @@ pub(crate) struct Unit {
     is_body: bool,
     bodies: FxHashMap<(NodeIndex, BodyKind), Unit>,
     classes: Mutex<Classes>,
-    plans: Mutex<LruCache<Key, Arc<Plan>>>,
+    plans: Mutex<LruCache<PlanKey, Arc<Plan>>>,
     /// The plans, and the classes, that a thread is making right now.
-    plans_in_flight: SingleFlight<Key>,
-    classes_in_flight: SingleFlight<Kind>,
+    plans_in_flight: SingleFlight<PlanKey>,
+    classes_in_flight: SingleFlight<KeyKind>,
     growth_cache: Mutex<GrowthCache>,
     /// Whether it is a model that leaves shapes of its inputs open.
     is_open: bool,
@@ -207,7 +207,7 @@ impl Unit {
         context: &Context,
         stop: &Arc<AtomicBool>,
     ) -> Result<Arc<Plan>, Error> {
-        let key = Key::new(shapes, known);
+        let key = PlanKey::new(shapes, known);
         if let Some(plan) = self.plans().get(&key) {
             return Ok(plan.clone());
         }
@@ -249,7 +249,8 @@ impl Unit {
         stop: &Arc<AtomicBool>,
     ) -> Result<(), Error> {
         let plan = self.plan_alone(shapes, known, context, stop)?;
-        self.plans().put(Key::new(shapes, known), Arc::new(plan));
+        self.plans()
+            .put(PlanKey::new(shapes, known), Arc::new(plan));
         // Whoever sees the number asks for its plans again.
         self.specialized.fetch_add(1, Ordering::Release);
         Ok(())
@@ -283,7 +284,7 @@ impl Unit {
     }
 
     /// The class to which a key belongs, if it was met.
-    pub(crate) fn class_of(&self, key: &Key) -> Option<Arc<Class<SymbolicPlan>>> {
+    pub(crate) fn class_of(&self, key: &PlanKey) -> Option<Arc<Class<SymbolicPlan>>> {
         let found = self.classes().look(&key.kind(), key);
         found.map(|(class, _)| class)
     }
@@ -317,7 +318,7 @@ impl Unit {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn plans(&self) -> MutexGuard<'_, LruCache<Key, Arc<Plan>>> {
+    fn plans(&self) -> MutexGuard<'_, LruCache<PlanKey, Arc<Plan>>> {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -347,7 +348,7 @@ fn leaves_open(graph: &graph::Model) -> bool {
 }
 
 /// Bytes of the packed constants of plans; what several share counts once.
-fn packed_bytes(plans: &LruCache<Key, Arc<Plan>>) -> usize {
+fn packed_bytes(plans: &LruCache<PlanKey, Arc<Plan>>) -> usize {
     let mut seen = FxHashSet::default();
     let all = plans.iter().flat_map(|(_, plan)| plan.packed());
     let distinct = all.filter(|packed| seen.insert(Arc::as_ptr(packed)));

@@ -11,14 +11,14 @@ use vinelift_kernels::{Layout, Packed};
 pub(crate) struct PackedOperands {
     /// Where the constants begin that live as long as this: addresses stand for elements only while these live.
     constants: FxHashSet<usize>,
-    known: Mutex<FxHashMap<Key, Weak<Packed>>>,
+    known: Mutex<FxHashMap<PackedKey, Weak<Packed>>>,
     /// The file that constants are in: those that are packed need not stay in memory as it has them.
     file: Option<MappedFile>,
 }
 
 /// The constant, from its first element that is used on, and how it is packed.
 #[derive(PartialEq, Eq, Hash)]
-struct Key {
+struct PackedKey {
     address: usize,
     bytes: usize,
     layout: Layout,
@@ -49,7 +49,7 @@ impl PackedOperands {
         if !constants.all(|address| self.constants.contains(&address)) {
             return pack().map(Arc::new);
         }
-        let key = Key {
+        let key = PackedKey {
             address: bytes.as_ptr() as usize,
             bytes: bytes.len(),
             layout: layout(),

@@ -1,7 +1,7 @@
 //! The class of shapes for which a plan was made, as text: its symbols, and who relies on what.
 
 use crate::class::{Affine, Alone, Class, PASSES, Pin, Place};
-use crate::key::Key;
+use crate::plan_key::PlanKey;
 use crate::unit::Unit;
 use std::fmt::Write;
 use vinelift_graph::{NodeIndex, TensorId};
@@ -13,7 +13,7 @@ use vinelift_graph::{NodeIndex, TensorId};
 ///    mask[0] is no symbol of its own: layer 'sum' (Add, opset1)
 ///    s1 - 3 >= 0: layer 'window' (Slice, opset8)
 /// ```
-pub(super) fn class_text<T>(unit: &Unit, key: &Key, class: &Class<T>) -> String {
+pub(super) fn class_text<T>(unit: &Unit, key: &PlanKey, class: &Class<T>) -> String {
     let subjects = subjects(unit, key);
     let place = |place: &Place| match place {
         Place::Number(number) => number.to_string(),
@@ -59,7 +59,7 @@ fn affine_text(of: &Affine) -> String {
 /// == no class: each shape is compiled for
 ///    x[2] is no symbol of its own: layer 'boxes' (PriorBox, opset8)
 /// ```
-pub(super) fn alone_text(unit: &Unit, key: &Key, alone: &Alone) -> String {
+pub(super) fn alone_text(unit: &Unit, key: &PlanKey, alone: &Alone) -> String {
     let mut text = "== no class: each shape is compiled for\n".to_owned();
     match alone {
         Alone::Unsuited(None) => text.clear(),
@@ -93,7 +93,7 @@ fn who(unit: &Unit, place: usize) -> String {
 }
 
 /// The tensors and values that the numbers of a key belong to, in order, and how many numbers each has.
-fn subjects(unit: &Unit, key: &Key) -> Vec<(String, usize)> {
+fn subjects(unit: &Unit, key: &PlanKey) -> Vec<(String, usize)> {
     let graph = &unit.interface.graph;
     let name = |tensor: TensorId| graph.tensor_name(tensor);
     let parameters = graph.parameters.iter().zip(&key.shapes);

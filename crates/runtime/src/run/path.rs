@@ -1,7 +1,7 @@
 //! The plans that one run after the other takes, as long as what decides about them is the same.
 
 use crate::compile::plan::Plan;
-use crate::key::Value;
+use crate::plan_key::Value;
 use crate::run::values::Values;
 use crate::{Shape, Tensor};
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use crate::compile::plan::Plan;
 use crate::compile::{Settings, Shared};
 use crate::context::Context;
 use crate::execute::constants;
-use crate::key::Key;
+use crate::plan_key::PlanKey;
 use crate::{Error, Level};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -85,7 +85,7 @@ impl Unit {
         options: &Options,
         stop: &Arc<AtomicBool>,
     ) -> Result<Option<Made>, Error> {
-        let key = Key::new(shapes, known);
+        let key = PlanKey::new(shapes, known);
         let own = Shared::default();
         let settings = context.settings(&own, level, options, stop);
         let class = self.class_of_segments(&key, known, context, stop, |segment| {

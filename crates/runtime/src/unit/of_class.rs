@@ -10,7 +10,7 @@ use crate::compile::symbolic_plan::SymbolicPlan;
 use crate::context::Context;
 use crate::deferred::Deferred;
 use crate::hotness::Hotness;
-use crate::key::Key;
+use crate::plan_key::PlanKey;
 use crate::single_flight::hold;
 use crate::stack::with_large_stack;
 use crate::stop;
@@ -36,7 +36,7 @@ impl Unit {
         if known.computed.is_empty() {
             return Ok(Vec::new());
         }
-        let key = Key::new(shapes, known);
+        let key = PlanKey::new(shapes, known);
         let mut kind = key.kind();
         let mut growing = self.growth_cache().of(&kind, &key);
         if growing.is_none() {
@@ -68,7 +68,7 @@ impl Unit {
         stop: &Arc<AtomicBool>,
         deferred: &mut Vec<Deferred>,
     ) -> Result<Option<Arc<Plan>>, Error> {
-        let key = Key::new(shapes, known);
+        let key = PlanKey::new(shapes, known);
         if let Some(plan) = self.plans().get(&key) {
             return Ok(Some(plan.clone()));
         }
@@ -97,7 +97,7 @@ impl Unit {
     /// [`Error::Cancelled`], and those of memory.
     pub(super) fn plan_of_class(
         &self,
-        key: &Key,
+        key: &PlanKey,
         known: &Known,
         context: &Context,
         stop: &Arc<AtomicBool>,
@@ -117,7 +117,7 @@ impl Unit {
 
     /// Whether the first shapes of the kind of `key` get a plan of their own. Many models and bodies never meet others:
     /// these need no class, which takes longer to compile and whose code is then compiled once more when it is hot.
-    fn starts_alone(&self, key: &Key, specialization: Specialization) -> bool {
+    fn starts_alone(&self, key: &PlanKey, specialization: Specialization) -> bool {
         // Sizes that a run finds, and those of variables that may grow, differ at the next run.
         let others_follow = self.may_grow || !key.computed.is_empty() || !key.values.is_empty();
         self.is_body || (specialization == Specialization::Hot && !others_follow)
@@ -129,7 +129,7 @@ impl Unit {
     /// [`Error::Cancelled`], and those of memory.
     pub(crate) fn plan_of_any_class(
         &self,
-        key: &Key,
+        key: &PlanKey,
         known: &Known,
         context: &Context,
         stop: &Arc<AtomicBool>,
@@ -175,7 +175,7 @@ impl Unit {
     /// The class of the shapes of `key`, with its plan.
     fn class(
         &self,
-        key: &Key,
+        key: &PlanKey,
         known: &Known,
         context: &Context,
         settings: &Settings<'_>,
@@ -187,7 +187,12 @@ impl Unit {
     }
 
     /// Why the shapes of `key` are in no class, if one cannot be made.
-    pub(crate) fn why_alone(&self, key: &Key, known: &Known, context: &Context) -> Option<Alone> {
+    pub(crate) fn why_alone(
+        &self,
+        key: &PlanKey,
+        known: &Known,
+        context: &Context,
+    ) -> Option<Alone> {
         let options = context.options();
         let level = context.config.level;
         let settings = context.settings(&context.shared, level, &options, stop::never());
@@ -198,7 +203,7 @@ impl Unit {
     /// The class of the shapes of `key`, with what `finish` makes of its segment.
     pub(crate) fn class_of_segments<T>(
         &self,
-        key: &Key,
+        key: &PlanKey,
         known: &Known,
         context: &Context,
         stop: &AtomicBool,
@@ -234,7 +239,7 @@ impl Unit {
     }
 
     /// The numbers that were settled when it was found out which variables grow: lowering does not ask for their memory.
-    fn settled(&self, key: &Key) -> Option<Settled> {
+    fn settled(&self, key: &PlanKey) -> Option<Settled> {
         if key.room.is_empty() {
             return None;
         }
@@ -248,7 +253,7 @@ impl Unit {
 fn bind(
     class: &Class<SymbolicPlan>,
     values: &[usize],
-    key: &Key,
+    key: &PlanKey,
     settings: &Settings<'_>,
     context: &Context,
 ) -> Result<Option<Plan>, Error> {

@@ -5,7 +5,7 @@ use vinelift_tensor::{ElementType, Shape, Tensor};
 
 /// The shapes and values that a plan of a segment is specialised to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
+pub(crate) struct PlanKey {
     /// Of the inputs.
     pub(crate) shapes: Vec<Shape>,
     /// Of the tensors that earlier segments have computed, in order.
@@ -27,7 +27,7 @@ pub(crate) enum Value {
 
 /// All of a key but its numbers, which are extents, and integers that were waited for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Kind {
+pub(crate) struct KeyKind {
     ranks: Vec<usize>,
     computed: Vec<(TensorId, usize)>,
     values: Vec<(TensorId, Shape, Option<Vec<u8>>)>,
@@ -58,7 +58,7 @@ impl Value {
     }
 }
 
-impl Kind {
+impl KeyKind {
     /// Has these tensors, and no others, have room.
     pub(crate) fn set_room(&mut self, mut tensors: Vec<TensorId>) {
         tensors.sort_unstable();
@@ -66,8 +66,8 @@ impl Kind {
     }
 }
 
-impl Key {
-    pub(crate) fn new(shapes: &[Shape], known: &Known) -> Key {
+impl PlanKey {
+    pub(crate) fn new(shapes: &[Shape], known: &Known) -> PlanKey {
         let mut computed: Vec<(TensorId, Shape)> = known
             .computed
             .iter()
@@ -83,7 +83,7 @@ impl Key {
         let room = known.room.iter().map(|(t, n)| (*t, n.example()));
         let mut room: Vec<(TensorId, usize)> = room.collect();
         room.sort_unstable();
-        Key {
+        PlanKey {
             shapes: shapes.to_vec(),
             computed,
             values,
@@ -104,7 +104,7 @@ impl Key {
 
     /// The key after `steps` more steps, each as long as the one from `before` to this key, with room for them. `None` if the two
     /// keys are of different kinds, or an extent shrank, or grew by more than `LONGEST`.
-    pub(crate) fn after(&self, before: &Key, steps: usize) -> Option<Key> {
+    pub(crate) fn after(&self, before: &PlanKey, steps: usize) -> Option<PlanKey> {
         const LONGEST: usize = 8;
         if self.kind() != before.kind() {
             return None;
@@ -127,14 +127,14 @@ impl Key {
     }
 
     /// The key without its numbers.
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> KeyKind {
         let computed = self.computed.iter();
         let values = self.values.iter();
         let bytes = |value: &Value| match value {
             Value::Numbers(_) => None,
             Value::Bytes(bytes) => Some(bytes.clone()),
         };
-        Kind {
+        KeyKind {
             ranks: self.shapes.iter().map(Vec::len).collect(),
             computed: computed.map(|(t, shape)| (*t, shape.len())).collect(),
             values: values
@@ -161,7 +161,7 @@ mod tests {
             let mut known = Known::default();
             let value = Tensor::from_strings(&[1], vec![text.to_owned()]).unwrap();
             known.values.insert(tensor, value);
-            Key::new(&[vec![2, 3]], &known)
+            PlanKey::new(&[vec![2, 3]], &known)
         };
         assert!(key("a").kind() == key("a").kind() && key("a").kind() != key("b").kind());
     }
