@@ -14,11 +14,11 @@ use vinelift_tensor::ElementType::{Boolean, U8};
 /// How an offset moves, in elements, and pointers to it, in bytes.
 #[derive(Default)]
 struct Strides<'n> {
-    /// The terms that do not move while the vector loop runs, and those of axes that begin where the kernel says.
+    /// The terms that are the same throughout the vector loop, with those of axes that begin where the kernel says.
     still: Vec<(&'n Scalar, Coefficient)>,
     /// From lane to lane.
     step: i64,
-    /// By axes that have one value for now: numbers, and what has symbols.
+    /// The part that comes from axes which have one value for now: a number here, and what has symbols beside it.
     offset: i64,
     symbolic: Vec<Coefficient>,
     /// Loops that move the pointer, and by how many bytes.
@@ -78,7 +78,7 @@ impl<'n> Builder<'_, 'n> {
             return None;
         }
         // The side of a select that is not taken is read too.
-        if !self.certain.contains(&x.address()) {
+        if !self.speculable.contains(&x.address()) {
             return None;
         }
         let Some((access, step)) = self.access(buffer, at) else {
@@ -100,7 +100,7 @@ impl<'n> Builder<'_, 'n> {
 
     /// Where `buffer[at]` lies, and how many elements it is from lane to lane.
     pub(super) fn access(&mut self, buffer: BufferId, at: &'n [Scalar]) -> Option<(Access, i64)> {
-        // Rows and points of a fold come here again and again.
+        // The same access is asked for by each row and each point of an unrolled fold.
         let place = (buffer, at.as_ptr().addr());
         let known = self.linears.get(&place).cloned();
         let linear = known.unwrap_or_else(|| {
@@ -156,13 +156,15 @@ impl<'n> Builder<'_, 'n> {
     /// How an offset of elements of `width` bytes moves with lanes and loops; `None` if it also depends on something else.
     fn strides(&self, linear: &Linear<'n>, width: i64) -> Option<Strides<'n>> {
         let mut strides = Strides::default();
-        // The kernel adds where an axis of a block begins.
+        // Where a block of an axis begins is added by the kernel.
         let rows = self.rows.map(|(axis, _)| axis.id);
         let blocked = self.blocked.iter().chain(&rows);
         let begins = |x: &Scalar| blocked.clone().any(|id| x.is_axis(*id));
         for (leaf, coefficient) in linear.terms() {
             if self.is_invariant(leaf) {
-                if !self.certain.contains(&leaf.address()) && self.analysis.facts.has_effect(leaf) {
+                if !self.speculable.contains(&leaf.address())
+                    && self.analysis.facts.has_effect(leaf)
+                {
                     return None;
                 }
                 strides.still.push((leaf, coefficient));

@@ -1,5 +1,6 @@
 //! From a stage, or the inner loops of one, to a program.
 
+use super::jam::Jam;
 use super::vector_loop::{Argument, KernelScalar, Pace, VectorLoop};
 use crate::analysis::Analysis;
 use crate::analysis::coefficient::Coefficient;
@@ -8,7 +9,6 @@ use crate::target::Target;
 use crate::vector_ir::ops::{Access, Op};
 use crate::vector_ir::program::{Instruction, Program, Step, TripCount, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::ops::Range;
 use std::rc::Rc;
 use vinelift_nest::{Axis, AxisId, BufferId, FoldBounds, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType::{self, Boolean};
@@ -34,50 +34,6 @@ pub(super) struct Run {
     /// Bytes from row to row.
     pub(super) row_bytes: i32,
 }
-
-/// An axis of which several points are done side by side.
-pub(super) struct Jam<'n> {
-    pub(super) axis: Axis,
-    /// How many of them in each turn.
-    pub(super) each: usize,
-    /// The loop of these turns, by its number; if it is outside of the program, a block without a loop.
-    pub(super) block: usize,
-    /// The rows that are being built: the first `each`, which stand for each turn of the loop, or the rows left after
-    /// its last turn.
-    pub(super) rows: Range<usize>,
-    /// The one of them that is being built.
-    pub(super) row: usize,
-    /// The folds that rows share loads in, in groups that are done side by side.
-    pub(super) folds: Vec<FoldGroup<'n>>,
-    /// The most values that are the same along the row and stay in registers; others are loaded for each use.
-    pub(super) most_kept: usize,
-    /// Loads that rows may share while they fold.
-    pub(super) loads: Option<Vec<SharedLoad>>,
-    /// The time of the folds that are being built: row `r` is at point `time - r·behind`.
-    pub(super) time: usize,
-}
-
-/// Folds of equally many points, each row of which is equally far behind the one before.
-#[derive(Clone)]
-pub(super) struct FoldGroup<'n> {
-    pub(super) folds: Vec<&'n Scalar>,
-    pub(super) points: usize,
-    /// By how many points.
-    pub(super) behind: usize,
-}
-
-/// A load that rows of a fold may share.
-pub(super) struct SharedLoad {
-    /// How deep inside loops it stands.
-    pub(super) depth: usize,
-    pub(super) load: Load,
-    pub(super) value: Value,
-    /// When it was done.
-    pub(super) time: usize,
-}
-
-/// A load, and the type of its elements.
-pub(super) type Load = (Op, ElementType);
 
 /// A loop, or the code around all loops.
 pub(super) struct Block {
@@ -132,8 +88,8 @@ pub(super) struct Builder<'b, 'n> {
     pub(super) fixed: FxHashMap<AxisId, i64>,
     pub(super) known: FxHashMap<usize, (usize, Value)>,
     pub(super) order: Vec<usize>,
-    /// Scalars that are evaluated whatever the guards say.
-    pub(super) certain: FxHashSet<usize>,
+    /// The [speculable](Analysis::speculable) scalars.
+    pub(super) speculable: FxHashSet<usize>,
     pub(super) pointers: FxHashMap<PointerKey, u32>,
     /// The offsets of what is accessed, by buffer and where the indices are.
     pub(super) linears: FxHashMap<(BufferId, usize), Rc<Linear<'n>>>,
@@ -149,13 +105,13 @@ pub(super) struct Builder<'b, 'n> {
 }
 
 impl<'b, 'n> Builder<'b, 'n> {
-    /// For `lanes` elements at a time, `parts` registers of them.
+    /// A builder of a program that does `parts` registers of `lanes` elements at a time.
     pub(super) fn new(
         analysis: &'b Analysis<'n>,
         target: Option<Target>,
         stage: &'n Stage,
         (lanes, parts): (usize, usize),
-        certain: FxHashSet<usize>,
+        speculable: FxHashSet<usize>,
     ) -> Builder<'b, 'n> {
         Builder {
             analysis,
@@ -185,7 +141,7 @@ impl<'b, 'n> Builder<'b, 'n> {
             fixed: FxHashMap::default(),
             known: FxHashMap::default(),
             order: Vec::new(),
-            certain,
+            speculable,
             pointers: FxHashMap::default(),
             linears: FxHashMap::default(),
             scalars: FxHashMap::default(),
@@ -230,7 +186,7 @@ impl<'b, 'n> Builder<'b, 'n> {
         self.finish()
     }
 
-    /// The same with several points of the innermost axis of `outer` at once, as the jam says.
+    /// As [`Self::stage`], with several points of the innermost axis of `outer` at once, as the jam says.
     pub(super) fn stage_in_rows(
         &mut self,
         outer: &[Axis],
@@ -344,7 +300,7 @@ impl<'b, 'n> Builder<'b, 'n> {
         self.push_block(axis, Some(trips));
     }
 
-    /// Opens what is done for a point of an axis, or for several at once, over which the loop is elsewhere.
+    /// Opens a block of code for one point of an axis, or for several, whose loop is elsewhere.
     pub(super) fn push_block(&mut self, axis: Axis, trips: Option<TripCount>) {
         self.blocks.push(Block {
             axis: Some(axis),
@@ -369,7 +325,7 @@ impl<'b, 'n> Builder<'b, 'n> {
         self.at = self.blocks.len() - 1;
     }
 
-    /// Puts the innermost loop behind what comes before it, and forgets what was computed in it.
+    /// Closes the innermost loop: appends it to the code around it, and forgets what was computed in it.
     pub(super) fn close(&mut self) {
         let Some(block) = self.blocks.pop() else {
             return;
@@ -397,7 +353,7 @@ impl<'b, 'n> Builder<'b, 'n> {
         }
     }
 
-    /// Which loop instructions go to from now on; which they went to is returned.
+    /// Has instructions go to this loop from now on. Returns the one that they went to.
     pub(super) fn go_to(&mut self, block: usize) -> usize {
         std::mem::replace(&mut self.at, block)
     }

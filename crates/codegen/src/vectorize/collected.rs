@@ -32,14 +32,14 @@ impl Collected<'_> {
     }
 }
 
-/// The numbers of cache lines that a row may load from such that the innermost cache still has them for the next row. Rows of
-/// fewer elements fill no vectors.
+/// If a row loads from so many cache lines, the innermost cache still has them for the next row. Rows of fewer elements do not
+/// fill vectors.
 const CACHED_LINES: std::ops::RangeInclusive<usize> = 16..=64;
 /// Lines whose distance is a multiple of this many bytes lie in the same few sets of that cache, which then loses them.
 const COLLIDES: u64 = 1024;
 /// Points of a block: what is collected for them stays in the innermost cache.
 const MOST_POINTS: usize = 256;
-/// The same of an axis whose extent has symbols: points that do not fill a block are done one by one.
+/// As [`MOST_POINTS`], for an axis whose extent has symbols: points that do not fill a block are done one by one.
 const SYMBOLIC_POINTS: usize = 32;
 /// Rows of a block: as many words fill a line of the cache.
 const MOST_ROWS: usize = 16;
@@ -64,8 +64,8 @@ impl<'n> Analysis<'n> {
         if !self.may_be_vector_loop(stage, *lane) || lane.extent < LEAST_POINTS {
             return None;
         }
-        let certain = self.certain_loads(stage);
-        let loads = self.to_collect(stage, lane.id, &certain)?;
+        let speculable = self.speculable(stage);
+        let loads = self.to_collect(stage, lane.id, &speculable)?;
         if self.stays_cached(stage, *lane) {
             return None;
         }
@@ -75,8 +75,14 @@ impl<'n> Analysis<'n> {
         let rows = rows.filter(|rows| self.runs_better_along(rows.id, lane.id, stage, &loads));
         if let Some(rows) = rows {
             let count = even(usual_points(rows.extent), MOST_ROWS, LEAST_ROWS);
-            let collected =
-                self.try_collected(stage, axes, &loads, *lane, Some((*rows, count)), &certain);
+            let collected = self.try_collected(
+                stage,
+                axes,
+                &loads,
+                *lane,
+                Some((*rows, count)),
+                &speculable,
+            );
             if collected.is_some() {
                 return collected;
             }
@@ -84,7 +90,7 @@ impl<'n> Analysis<'n> {
         // Elements that are only moved gain nothing by being collected first.
         match stage.value.kind() {
             Kind::Load { .. } => None,
-            _ => self.try_collected(stage, axes, &loads, *lane, None, &certain),
+            _ => self.try_collected(stage, axes, &loads, *lane, None, &speculable),
         }
     }
 
@@ -110,7 +116,7 @@ impl<'n> Analysis<'n> {
         loads: &[&'n Scalar],
         lane: Axis,
         rows: Option<(Axis, usize)>,
-        certain: &FxHashSet<usize>,
+        speculable: &FxHashSet<usize>,
     ) -> Option<Collected<'n>> {
         let target = self.target?;
         let widest = self
@@ -130,7 +136,8 @@ impl<'n> Analysis<'n> {
             if lanes < 2 || lanes > length || bytes > target.bytes() {
                 continue;
             }
-            let mut builder = Builder::new(self, Some(target), stage, (lanes, 1), certain.clone());
+            let mut builder =
+                Builder::new(self, Some(target), stage, (lanes, 1), speculable.clone());
             builder.collected = loads.to_vec();
             builder.blocked = rows.iter().map(|(axis, _)| axis.id).collect();
             builder.blocked.push(lane.id);
@@ -154,13 +161,13 @@ impl<'n> Analysis<'n> {
         None
     }
 
-    /// The loads that a vector loop along `lane` cannot do, in order of evaluation; `None` if there are none, or one
-    /// cannot be done ahead either.
+    /// The loads that a vector loop along `lane` cannot do, in order of evaluation; `None` if there are none, or if one cannot be
+    /// collected either.
     fn to_collect(
         &self,
         stage: &'n Stage,
         lane: AxisId,
-        certain: &FxHashSet<usize>,
+        speculable: &FxHashSet<usize>,
     ) -> Option<Vec<&'n Scalar>> {
         let mut found = Vec::new();
         let mut seen = FxHashSet::default();
@@ -180,7 +187,7 @@ impl<'n> Analysis<'n> {
                         continue;
                     }
                     let bound = |id: &AxisId| stage.domain.iter().all(|axis| axis.id != *id);
-                    let ahead = certain.contains(&x.address()) && !free.iter().any(bound);
+                    let ahead = speculable.contains(&x.address()) && !free.iter().any(bound);
                     if !ahead || x.ty().is_packed() || self.reads(x, stage.target) {
                         return None;
                     }

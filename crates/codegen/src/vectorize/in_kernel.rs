@@ -21,11 +21,12 @@ const SIDE_BY_SIDE: [usize; 3] = [128, 64, 32];
 /// The most bytes of a turn, unless each point of a fold checks an index or compares with a bound that is data: then more lanes
 /// share what that costs.
 const MOST_UNCHECKED: usize = 32;
-/// Elements narrower than this take longer to put together than to store one by one.
+/// Elements of fewer bytes take longer to put together in a register than to store one by one.
 const LEAST_GATHERED: u8 = 4;
 /// The most bytes from the first lane to the last of a load with a constant step.
 const MOST_OFFSET: u64 = 1 << 29;
-/// The least loads of elements that are no neighbours for which a stage is left to scalar code, if it does little with them.
+/// A stage that loads at least this many elements for each point which are not neighbours, and does little with them, is left to
+/// scalar code.
 const MANY_APART: usize = 8;
 
 impl<'n> Analysis<'n> {
@@ -60,9 +61,9 @@ impl<'n> Analysis<'n> {
             return None;
         }
         let each = BYTES / self.widest_varying(stage, axis.id);
-        let mut certain = self.certain_loads(stage);
-        certain.extend(self.loads_inside(stage));
-        let mut builder = Builder::new(self, None, stage, (each, lanes / each), certain);
+        let mut speculable = self.speculable(stage);
+        speculable.extend(self.loads_inside(stage));
+        let mut builder = Builder::new(self, None, stage, (each, lanes / each), speculable);
         builder.stage(&[], axis, None)?;
         // Elements that only scalar code finds are not put together just to be stored, if indices of several can be
         // checked at once.
@@ -149,7 +150,7 @@ impl<'n> Analysis<'n> {
     }
 
     /// Whether a stage loads many elements for each point that are not neighbours, and does little with them.
-    /// To put vectors of them together takes longer than the arithmetic that these save, and much code.
+    /// Putting vectors of them together takes longer than their arithmetic saves, and much code.
     pub(crate) fn loads_apart(&self, stage: &'n Stage, axis: AxisId) -> bool {
         let (mut apart, mut others) = (0, 0);
         let mut folds = false;
@@ -246,8 +247,8 @@ impl<'n> Builder<'_, 'n> {
 
     /// Whether a scalar may be evaluated ahead of its guard and of what the stage writes.
     fn may_be_kernel_scalar(&self, x: &'n Scalar) -> bool {
-        let is_certain = self.certain.contains(&x.address());
-        if x.ty().is_packed() || (!is_certain && self.analysis.facts.has_effect(x)) {
+        let is_speculable = self.speculable.contains(&x.address());
+        if x.ty().is_packed() || (!is_speculable && self.analysis.facts.has_effect(x)) {
             return false;
         }
         let target = self.stage.target;

@@ -3,158 +3,21 @@
 //! > `y[i, j] = Σ_{k, l} x[i + k, j + l] · w[k, l]`: of the rows `i`, `i + 1`, … each takes its points of the
 //! > fold in order, the next row one `k` behind the one before. All rows take in the same of `x` at a time.
 //!
-//! Rows that are left after all turns of the loop are done behind it. So windows over images
-//! load each vector of the image once for all rows that it is part of, and the weights stay in registers: those that are the
-//! same in all lanes throughout, others until the last row has taken them.
+//! Rows that fill no whole turn of the loop are done after it. So windows over images
+//! load each vector of the image once for all rows that it is part of. The weights stay in registers: those that are the
+//! same in all lanes throughout, others until the last row has taken them in.
 //!
-//! Where rows lie an extent apart that has symbols, or are of such a number, the loop over their turns is outside of the
+//! Where the number of rows, or how far they lie apart, has symbols, the loop over turns is outside of the
 //! program, which does one turn; the last turn does some rows of the one before again.
 //!
-//! Of several folds in a value, those of equally many points are done side by side, so that they share what they read, too.
+//! If a value has several folds, those of equally many points run side by side, so that they share loads, too.
 
-use super::build::{Builder, FoldGroup, Jam, Load, SharedLoad};
-use super::reduce::points_of;
-use crate::analysis::walk::{Visit, visit};
+use super::build::Builder;
+use super::jam::{FoldGroup, Jam, Load, SharedLoad};
 use crate::vector_ir::ops::Op;
 use crate::vector_ir::program::{TripCount, Value};
-use vinelift_nest::{Axis, AxisId, FoldBounds, Kind, Scalar};
+use vinelift_nest::{Axis, AxisId, Kind, Scalar};
 use vinelift_tensor::ElementType;
-
-/// Registers for what is neither a sum nor kept: what is being loaded, and what becomes of a sum.
-const OTHERS: usize = 3;
-
-impl<'n> Jam<'n> {
-    /// Computes up to `most` rows along the axis `rows` in each turn, if rows of the folds in the value of the builder's stage read
-    /// the same elements; the loop over them is `outside` of the program or part of it. Folds of which rows share nothing are
-    /// done row by row.
-    pub(super) fn of(
-        builder: &Builder<'_, 'n>,
-        rows: Axis,
-        most: usize,
-        outside: bool,
-    ) -> Option<Jam<'n>> {
-        // Rows are unrolled, so their number must be known; where the loop over them is outside, that of the example decides.
-        let extent = match outside {
-            true => rows.extent.example(),
-            false => rows.extent.number()?,
-        };
-        let folds = shared_folds(builder, rows.id)?;
-        let divides = |count: &usize| extent.is_multiple_of(*count);
-        let each = match (most / 2 + 1..=most).rev().find(divides) {
-            Some(each) => each,
-            // None divides it: turns of about equal length, and a shorter rest.
-            None => extent.div_ceil(extent.div_ceil(most)),
-        };
-        if each < 2 {
-            return None;
-        }
-        let sums = each * folds.iter().map(|group| group.folds.len()).sum::<usize>();
-        Some(Jam {
-            axis: rows,
-            each,
-            block: 0,
-            rows: 0..each,
-            row: 0,
-            folds,
-            most_kept: builder.target?.registers().saturating_sub(sums + OTHERS),
-            loads: None,
-            time: 0,
-        })
-    }
-
-    /// For how many times of the fold a load stays known. All rows read an element of a window at one time; a weight that
-    /// differs along the lanes they read one after the other, the last row `last_row` times after the first. If registers
-    /// are enough for that many weights and one more, each is loaded once, else once for each row.
-    fn times_kept(&self, last_row: usize) -> usize {
-        match last_row < self.most_kept {
-            true => last_row,
-            false => 0,
-        }
-    }
-}
-
-/// The folds in the value of the builder's stage whose rows along `rows` share loads, if there are any, and all folds are done one
-/// point after the other in code.
-fn shared_folds<'n>(builder: &Builder<'_, 'n>, rows: AxisId) -> Option<Vec<FoldGroup<'n>>> {
-    let mut groups: Vec<FoldGroup<'n>> = Vec::new();
-    for fold in folds(&builder.stage.value)? {
-        let Kind::Reduce {
-            axes, init, body, ..
-        } = fold.kind()
-        else {
-            return None;
-        };
-        init.as_const()?;
-        let points = points_of(axes)?;
-        if points == 0 || !builder.is_unrolled(points, body) {
-            return None;
-        }
-        let Some(behind) = behind(builder, rows, axes, body) else {
-            continue;
-        };
-        let alike = |group: &&mut FoldGroup<'_>| (group.points, group.behind) == (points, behind);
-        match groups.iter_mut().find(alike) {
-            Some(group) => group.folds.push(fold),
-            None => groups.push(FoldGroup {
-                folds: vec![fold],
-                points,
-                behind,
-            }),
-        }
-    }
-    (!groups.is_empty()).then_some(groups)
-}
-
-/// The folds in a value; `None` if one of them is in another, or between bounds.
-fn folds(value: &Scalar) -> Option<Vec<&Scalar>> {
-    let collect = |inside: Visit| {
-        let mut found = Vec::new();
-        visit(value, |x| match x.kind() {
-            Kind::Reduce { .. } => {
-                found.push(x);
-                inside
-            }
-            _ => Visit::Children,
-        });
-        found
-    };
-    let outer = collect(Visit::Past);
-    if outer.iter().any(|fold| FoldBounds::of(fold).is_some()) {
-        return None;
-    }
-    (outer.len() == collect(Visit::Children).len()).then_some(outer)
-}
-
-/// After how many points of a fold over `axes` a row reads what the next row reads first.
-fn behind<'n>(
-    builder: &Builder<'_, 'n>,
-    rows: AxisId,
-    axes: &'n [Axis],
-    body: &'n Scalar,
-) -> Option<usize> {
-    let mut loads = Vec::new();
-    visit(body, |x| match x.kind() {
-        Kind::Load { buffer, at } => {
-            loads.push((*buffer, at));
-            Visit::Past
-        }
-        _ => Visit::Children,
-    });
-    for (buffer, at) in loads {
-        let linear = builder.analysis.linear(buffer, at);
-        let step = linear.of_axis(rows)?;
-        let mut inner = 1;
-        for axis in axes.iter().rev() {
-            let (each, extent) = (linear.of_axis(axis.id)?, axis.extent.number()?);
-            let points = step.in_multiples_of(each);
-            if let Some(points) = points.filter(|points| *points < extent) {
-                return Some(points * inner);
-            }
-            inner *= extent;
-        }
-    }
-    None
-}
 
 impl<'n> Builder<'_, 'n> {
     /// Opens the loop over the turns of rows, unless that is outside, and builds it and what is left; `lane` is the axis
@@ -274,7 +137,7 @@ impl<'n> Builder<'_, 'n> {
         Some(sum)
     }
 
-    /// The value that the load gave already, for another row or for all.
+    /// The value of an equal load that another row, or code for all rows, has done already.
     fn in_common(&self, load: Load) -> Option<Value> {
         let mut loads = self.jam.iter().flat_map(|jam| &jam.loads).flatten();
         let known = loads.find(|known| known.depth == self.at && known.load == load);

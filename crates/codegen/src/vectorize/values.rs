@@ -8,7 +8,7 @@ use crate::vector_ir::program::Value;
 use vinelift_nest::{Axis, AxisId, Kind, Scalar};
 use vinelift_tensor::ElementType::{Boolean, I64};
 
-/// Values of more scalars than this have too few registers.
+/// Values of more scalars are not tried: they would have too few registers.
 const MOST_NODES: usize = 2000;
 
 impl<'n> Builder<'_, 'n> {
@@ -96,7 +96,7 @@ impl<'n> Builder<'_, 'n> {
             return Some(value);
         }
         // Computed ahead of its guard.
-        if !self.certain.contains(&x.address()) && self.analysis.facts.has_effect(x) {
+        if !self.speculable.contains(&x.address()) && self.analysis.facts.has_effect(x) {
             return None;
         }
         let argument = match self.scalars.get(&x.address()) {
