@@ -35,7 +35,7 @@ impl Coefficient {
         (self.number, Some(self.factor).filter(|f| *f != ONE))
     }
 
-    /// `self · by`; like the arithmetic of indices, it wraps.
+    /// `self · by`, which wraps as index arithmetic does.
     pub(crate) fn times(self, by: i64) -> Coefficient {
         Coefficient::new(self.number.wrapping_mul(by), self.factor)
     }
@@ -86,7 +86,7 @@ impl Coefficient {
         }
     }
 
-    /// How often `other` it is, if both are positive for all symbols and that is the same number for all.
+    /// The whole number `self / other`, if both are positive and that is the same for all values of the symbols.
     pub(crate) fn in_multiples_of(self, other: Coefficient) -> Option<usize> {
         let (own, other) = match self.factor == other.factor {
             true => (self.number, other.number),

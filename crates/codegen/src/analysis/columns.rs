@@ -1,25 +1,27 @@
-//! Blocks of columns: points that are done in another order than theirs, because memory is faster that way.
+//! Blocks of columns: a gather runs block by block of its columns, as the rows that a block reads stay in the cache.
 //!
-//! Of a gather along an axis that is not the last, each point of a row may lead to another row of the data. If these
-//! do not fit into the cache, the columns are done in blocks that do, packed into a panel of scratch memory before it
-//! where that pays: rows that lie far apart take a page each, more than the processor keeps in mind, and often the same
-//! few places in the cache. In a panel they lie side by side; and memory is several times as fast in its own order, in
-//! which they are packed, as in that of the indices.
+//! > `y[i, j] = x[wrap(p[i, j]), j]`
+//!
+//! Each point of a row may read another row of `x`. If the whole of `x` does not fit into the cache, the columns `j` are cut
+//! into blocks so that what a block reads does. Where that pays, the columns of a block are first packed into a panel of
+//! scratch memory: rows of `x` that lie far apart take a page each, more than the processor translates addresses for, and
+//! often fall into the same few sets of the cache. Packing reads memory in its own order, which is several times as fast as
+//! in the order of the indices.
 
 use super::linear::PackedColumns;
 use super::state::Analysis;
 use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, AxisId, BufferId, Effects, Kind, Scalar, Stage};
 
-/// Bytes of the data that a block of columns may lead to.
+/// The most bytes of data that a block of columns may read.
 const CACHED: usize = 1 << 19;
 /// Bytes that the cache takes from each row at least.
 pub(crate) const LINE: usize = 64;
 /// Data of more bytes is packed in any case: no cache is sure to hold it until it is used again.
 const LARGE: usize = 6 << 20;
-/// As [`CACHED`], of rows whose elements have fewer than 4 bytes, to tell whether they are worth packing.
+/// As [`CACHED`], for elements of fewer than 4 bytes, where it decides whether packing pays.
 const NEAR: usize = 1 << 16;
-/// Columns that are packed at once: fewer would be short runs of indices and results.
+/// The most columns of a panel. With few, runs of indices and results would be short.
 const MOST_COLUMNS: usize = 64;
 /// Where there are fewer columns, so that there are several blocks, a block has at least this many lines of each row.
 const LEAST_LINES: usize = 2;
@@ -57,7 +59,7 @@ pub(crate) fn place_panels(panels: &mut Vec<PackedColumns<'_>>, count: usize) {
 }
 
 impl<'n> Analysis<'n> {
-    /// The blocks of columns, which are points of the innermost axis `lane`, that should be done for all points of `rows`, the
+    /// The blocks of columns, which are points of the innermost axis `lane`, that should run for all points of `rows`, the
     /// axis around it, one block after the other; a block has at least `lanes` columns, which are done at once. `None` if the
     /// stage is to run in its order.
     pub(crate) fn columns(
@@ -168,7 +170,8 @@ pub(crate) fn even(extent: usize, most: usize, unit: usize) -> usize {
     length.min(extent).min(most)
 }
 
-/// Whether `found` elements of `size` bytes are found faster once `extent` rows, `pitch` bytes apart, are packed.
+/// Whether gathering `found` elements of `size` bytes from `extent` rows, `pitch` bytes apart, is faster if the rows are packed
+/// first.
 fn saves_time(extent: usize, pitch: usize, found: usize, size: usize) -> bool {
     // To pack a word takes about as long as packing saves for an element that is found.
     let word = size.min(4);

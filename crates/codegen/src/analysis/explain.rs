@@ -1,4 +1,4 @@
-//! Why a stage runs point by point, in a few words for whoever reads a dump.
+//! Why a stage is not vectorised, in a few words for whoever reads a dump.
 
 use super::state::Analysis;
 use super::work::{first_inner, usual_points};

@@ -140,7 +140,7 @@ impl<'n> Linear<'n> {
     }
 }
 
-/// The columns that a block of points may lead to, in scratch memory: row after row.
+/// A panel: the columns that a block of points may read, packed into scratch memory row after row.
 pub(crate) struct PackedColumns<'n> {
     /// Whose elements these are: `buffer[at]`.
     pub(crate) buffer: BufferId,
@@ -154,7 +154,7 @@ pub(crate) struct PackedColumns<'n> {
     pub(crate) size: usize,
     /// Where it begins in scratch memory.
     pub(crate) offset: usize,
-    /// The flat offset from where the first column would begin, if all were packed.
+    /// The terms of an element's offset in the panel, counted from where the first column would lie if all were packed.
     pub(crate) terms: [(&'n Scalar, i64); 2],
 }
 

@@ -6,7 +6,7 @@ use super::state::Analysis;
 use super::walk::any_under;
 use vinelift_nest::{AxisId, Binary, BufferId, Kind, Scalar, Scan, Stage};
 
-/// Steps taken to take one index apart; what is left then is computed as it stands.
+/// The most steps of taking one index apart; what is left is computed as it is.
 const MOST_STEPS: usize = 256;
 
 impl<'n> Analysis<'n> {
@@ -43,8 +43,8 @@ impl<'n> Analysis<'n> {
         }
     }
 
-    /// Whether `at` in the target of `stage` is, at every point, so far from what is written there that
-    /// the innermost loop does not read what it writes.
+    /// Whether a load from `at` in the target of `stage` reads nothing that the innermost loop writes: at every point it lies too far
+    /// from the element that is written there.
     pub(crate) fn stays_apart(&self, stage: &Stage, at: &[Scalar]) -> bool {
         let Some(axis) = stage.domain.iter().rfind(|axis| axis.extent > 1) else {
             return false;

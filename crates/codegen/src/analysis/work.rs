@@ -41,8 +41,8 @@ impl<'n> Analysis<'n> {
         }
     }
 
-    /// The points of an axis that a stage's loops over it are laid out for: of the one that is cut, no more than each chunk
-    /// has at least.
+    /// The points of an axis that code for a stage is made for: those of the whole axis, or if it is cut into chunks, those that
+    /// each chunk has at least.
     pub(crate) fn usual_points(&self, stage: &Stage, axis: Axis) -> usize {
         usual_points(axis.extent).min(self.least_of_chunk(stage, axis.id))
     }
@@ -103,8 +103,8 @@ pub(crate) fn for_each_with_trips(x: &Scalar, f: &mut impl FnMut(&Scalar, usize)
     }
 }
 
-/// The points that loops over an extent are laid out for. If it has symbols, these are its least points, but at least `USUAL`,
-/// which fill vectors; a run with fewer takes the code for short loops.
+/// The points of an extent that code is made for. If it has symbols, these are its least points, but at least `USUAL`, which fill
+/// vectors; a run with fewer takes the code for short loops.
 pub(crate) fn usual_points(extent: Extent) -> usize {
     const USUAL: usize = 64;
     let usual = extent.least().max(USUAL);

@@ -13,8 +13,8 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value};
 use vinelift_nest::{Axis, Stage};
 
 impl<'n> Emitter<'n, '_> {
-    /// Opens a loop over blocks of columns of `lane`, packs what a block leads to, and lets the axis have just
-    /// those columns. The block that is given leads to [`Self::point_by_point`].
+    /// Opens a loop over blocks of columns of `lane`, packs what a block reads, and limits the axis to those columns. The CLIF block
+    /// that is returned is for [`Self::point_by_point`].
     pub(super) fn open_columns(
         &mut self,
         stage: &'n Stage,
@@ -41,7 +41,7 @@ impl<'n> Emitter<'n, '_> {
         exact
     }
 
-    /// Does the block of columns that is open by a vector loop, which leads to `exact` if an index is out of range.
+    /// Runs the block of columns that is open by a vector loop, and jumps to `exact` if an index is out of range.
     pub(super) fn run_vector_loop_of_columns(
         &mut self,
         number: usize,
@@ -64,14 +64,14 @@ impl<'n> Emitter<'n, '_> {
         Ok(())
     }
 
-    /// Goes on at `exact` if the condition is not zero.
+    /// Jumps to `exact` if the condition is not zero.
     pub(super) fn leave_if(&mut self, condition: Value, exact: Block) {
         let after = self.builder.create_block();
         self.builder.ins().brif(condition, exact, &[], after, &[]);
         self.builder.switch_to_block(after);
     }
 
-    /// From `exact` on: all points of the loops that are left to open, one by one.
+    /// The code at `exact`, which runs all points of the loops that are not open yet one by one.
     pub(super) fn point_by_point(
         &mut self,
         stage: &'n Stage,

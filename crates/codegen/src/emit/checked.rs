@@ -260,9 +260,8 @@ impl<'n> Emitter<'n, '_> {
         }
     }
 
-    /// The other way: a loop over the `count` points that does `f` for each, with the number of the
-    /// point, as if nothing had been checked; then `end`. What comes after must go on where the fast way
-    /// does.
+    /// The slow path: a loop over the `count` points that does `f` for each, given the number of the point, as if nothing had been
+    /// checked; then `end`. The code after it must join that of the fast path.
     pub(super) fn one_by_one(
         &mut self,
         ways: &CheckedBlock<'n>,
@@ -286,13 +285,13 @@ impl<'n> Emitter<'n, '_> {
         Ok(blocks)
     }
 
-    /// Marks the blocks that are created from here on as seldom run.
+    /// Marks the blocks that are created from here on as cold.
     pub(super) fn cold_from_here(&self) -> ColdBlocks {
         ColdBlocks(self.builder.func.dfg.num_blocks())
     }
 }
 
-/// The blocks since then are seldom run.
+/// The number of the first block that is cold.
 pub(super) struct ColdBlocks(usize);
 
 impl ColdBlocks {

@@ -16,7 +16,7 @@ use cranelift_codegen::ir::{
 };
 use vinelift_nest::{Axis, Scalar, Stage};
 
-/// Where the elements of a load go while one column, or row, of a block is collected.
+/// Where the elements of a load are put while one column, or row, of a block is collected.
 struct CollectedLoad<'n> {
     x: &'n Scalar,
     /// The address of the first element.

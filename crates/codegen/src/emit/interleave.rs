@@ -1,4 +1,4 @@
-//! Bytes that come from several planes in turn: `to[n·l + k] = planes[k][l]` for `k < n`, some points of all planes at once.
+//! Interleaving: `to[n·l + k] = planes[k][l]` for `k < n`, with bytes of all planes in registers.
 
 use super::address::ElementAddress;
 use super::emitter::{Emitter, Result, no_primitive};
@@ -8,7 +8,7 @@ use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 use vinelift_nest::{Axis, AxisId, Binary, BufferId, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType;
 
-/// A stage whose two inner loops do that.
+/// A stage whose two inner loops interleave planes.
 pub(super) struct Interleave<'n> {
     buffer: BufferId,
     at: &'n [Scalar],

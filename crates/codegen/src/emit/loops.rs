@@ -81,7 +81,7 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Moves an axis back that stands where fewer than `size` turns are left.
+    /// Moves an axis back where fewer than `size` turns are left, so that the last block of turns overlaps the one before.
     pub(super) fn stay_before(&mut self, axis: Axis, turns: Bounds, size: usize) {
         let fills = !turns.is_part && axis.extent.is_multiple_of(size);
         let Some(binding) = self.axes.get(&axis.id).copied().filter(|_| !fills) else {

@@ -17,7 +17,7 @@ use vinelift_nest::{Axis, Kind, Stage};
 const EVERY: usize = 20_000_000;
 
 impl<'n> Emitter<'n, '_> {
-    /// Takes down how much work the loops of a stage are, if one of them is to look whether to stop.
+    /// Notes how much work the loops of a stage are, if one of them is to poll whether to stop.
     pub(super) fn note_work(&mut self, stage: &'n Stage) {
         self.looks = Looks::default();
         let mut inside = self.analysis.work_under(stage, &stage.value);

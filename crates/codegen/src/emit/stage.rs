@@ -136,7 +136,7 @@ impl<'n> Emitter<'n, '_> {
         self.note_work(stage);
     }
 
-    /// The stage of that number with casts of `f16`, if it has any and becomes a vector loop: nothing else has
+    /// The stage of that number as it is with casts of `f16`, if it has any and becomes a vector loop: only vector loops have
     /// instructions for them.
     fn with_halves(&mut self, number: usize, stage: &Stage, many: &[Axis]) -> Option<&'n Stage> {
         let halves = self.halves?.stages.get(number).filter(|s| *s != stage)?;
@@ -203,8 +203,8 @@ impl<'n> Emitter<'n, '_> {
         self.way_of_updates(stage, many)
     }
 
-    /// The way of a stage in a nest that is cut along an inner dim, of which a chunk has some points of every row: no way that does
-    /// several loops at once.
+    /// How a stage runs in a nest that is cut along an inner dim. A chunk then has some points of every row, so a way that runs several
+    /// loops at once is not among them.
     fn way_of_columns(&mut self, stage: &'n Stage, many: &[Axis]) -> Way<'n> {
         match self.analysis.kernel_loop_of(stage) {
             Some(kernel_loop) => Way::Vectors(Box::new(kernel_loop)),

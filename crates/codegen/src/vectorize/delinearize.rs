@@ -1,5 +1,4 @@
-//! Delinearization: an axis that lanes run over may go through the rows and columns of data, `lane / columns` and
-//! `lane % columns`.
+//! Delinearization: the lane axis may run through rows of few columns, as `x[lane / columns, lane % columns]` does.
 
 use super::build::Builder;
 use super::vector_loop::Pace;
@@ -8,12 +7,12 @@ use crate::analysis::linear::Linear;
 use crate::analysis::walk::{Visit, visit};
 use vinelift_nest::{Axis, AxisId, Binary, Kind, Scalar, Stage};
 
-/// Bytes from row to row that lanes may run over.
+/// The most bytes from row to row.
 const MOST_ROW_BYTES: u32 = 1 << 20;
-/// Columns that rows may have which one axis goes through.
+/// The most columns of a row.
 const MOST_COLUMNS: usize = 32;
 
-/// Rows of few columns that lanes run over; none if there are no columns.
+/// The rows that the lanes run through; there are none if `columns` is 0.
 #[derive(Clone, Copy, Default)]
 pub(super) struct LaneRows {
     pub(super) columns: u8,
@@ -23,7 +22,7 @@ pub(super) struct LaneRows {
 }
 
 impl LaneRows {
-    /// How the rows move with the axis that runs over lanes, if that `is_cut`.
+    /// How an address moves with the points of the lane axis, if that axis `is_cut`.
     pub(super) fn pace(self, is_cut: bool) -> Pace {
         match self.columns {
             columns if columns > 0 && is_cut => Pace {
@@ -46,7 +45,7 @@ fn of_lane(x: &Scalar, lane: AxisId) -> Option<(Binary, i64)> {
 }
 
 impl<'n> Analysis<'n> {
-    /// If the axis `lane` goes through rows of few columns, in an offset of a load: how many.
+    /// The number of columns, if the axis `lane` runs through rows of few columns in some load.
     pub(super) fn few_columns(&self, stage: &'n Stage, lane: Axis) -> Option<usize> {
         let mut found = None;
         visit(&stage.value, |x| {

@@ -1,4 +1,5 @@
-//! Quotients and remainders of `i64`, which no vector instruction computes. By constants: by shifts and products.
+//! Quotients and remainders of `i64`, for which there is no vector instruction. Where the divisor is a constant, shifts and
+//! products compute them.
 
 use super::build::Builder;
 use crate::vector_ir::ops::Op;
@@ -6,7 +7,7 @@ use crate::vector_ir::program::Value;
 use vinelift_nest::{Binary, Kind, Rounding, Scalar, rounded_down};
 use vinelift_tensor::ElementType::{I64, U64};
 
-/// `op(x, y)`, `Div` or `Rem`, of a quotient that is rounded so.
+/// `op(x, y)`, a `Div` or `Rem`, whose quotient is rounded in this way.
 #[derive(Clone, Copy)]
 pub(super) struct Division<'n> {
     pub(super) op: Binary,

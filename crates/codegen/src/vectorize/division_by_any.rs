@@ -1,4 +1,4 @@
-//! Quotients and remainders of `i64` by any divisors: by floats, of large numbers twice.
+//! Quotients and remainders of `i64` by any divisor, computed in `f64`: by one division of small numbers, by two of others.
 
 use super::build::Builder;
 use crate::vector_ir::ops::{Comparison, Op};

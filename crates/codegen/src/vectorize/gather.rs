@@ -165,7 +165,7 @@ impl<'n> Builder<'_, 'n> {
         let Kind::Load { buffer, at } = index.kind() else {
             return None;
         };
-        // One that would be zero cannot be read, and one that the stage writes not ahead.
+        // An index that would read zero has no address, and one that the stage writes cannot be read ahead.
         if *buffer == self.stage.target || at.iter().any(Scalar::reads_zero) {
             return None;
         }

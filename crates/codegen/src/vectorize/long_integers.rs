@@ -7,8 +7,8 @@ use crate::vector_ir::program::Value;
 use vinelift_tensor::ElementType::{self, Boolean, F32, F64, I64, U64};
 
 impl Builder<'_, '_> {
-    /// The whole part of a float; the smallest number if it is none. Below 2⁵¹ it is in the low bits of a larger float, of others each
-    /// half is.
+    /// The whole part of a float as an `i64`; the smallest `i64` where that does not fit. Below 2⁵¹, adding 1.5·2⁵² puts it into the
+    /// low bits; larger numbers are converted in two halves.
     pub(super) fn long_integers(&mut self, x: Value, from: ElementType) -> Option<Value> {
         let x = match from {
             F32 => self.apply(Op::Convert { from }, F64, &[x]),

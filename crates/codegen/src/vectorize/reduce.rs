@@ -7,14 +7,14 @@ use crate::vector_ir::program::Value;
 use vinelift_nest::{Axis, Binary, FoldBounds, Kind, Scalar};
 use vinelift_tensor::ElementType::{self, Boolean};
 
-/// Folds over at most `MOST_UNROLLED` points have no loop; nor do folds of small bodies, if points times registers are at
-/// most `MOST_SMALL_UNROLLED`.
+/// Folds over at most `MOST_UNROLLED` points are unrolled; so are folds of small bodies, if the number of points times that of
+/// registers is at most `MOST_SMALL_UNROLLED`.
 const MOST_UNROLLED: usize = 16;
 const MOST_SMALL_UNROLLED: usize = 50;
 /// Scalars of a small body, which is hardly more than a load.
 const SMALL: usize = 4;
 impl<'n> Builder<'_, 'n> {
-    /// A fold with a loop, or none if it has few points, over axes that do not run over lanes.
+    /// A fold over axes that do not run over lanes, unrolled if it has few points, else with a loop.
     pub(super) fn fold(&mut self, x: &'n Scalar) -> Option<Value> {
         let Kind::Reduce {
             op,
@@ -138,7 +138,7 @@ impl<'n> Builder<'_, 'n> {
         Some(sum)
     }
 
-    /// A fold with one more point, whose axes are left fixed.
+    /// `sum` with the value of `body` at one more point taken in; the axes stay at that point.
     pub(super) fn fold_point(
         &mut self,
         op: Binary,

@@ -21,7 +21,7 @@ pub(crate) struct VectorLoop<'n> {
     /// The innermost axis that is not part of it, if a call does as many points of it as this; the last call may do some
     /// again that the one before did.
     pub(crate) rows: Option<(Axis, usize)>,
-    /// Where there are fewer: others, in narrower vectors, the widest first, inside as many loops.
+    /// The loops for runs with fewer points: in narrower vectors, the widest first, inside as many loops.
     pub(crate) narrower: Vec<VectorLoop<'n>>,
     /// The note of a dump on how elements are gathered, if any are.
     pub(crate) how: String,

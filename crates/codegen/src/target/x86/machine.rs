@@ -173,8 +173,7 @@ pub(super) fn instruction(form: Form, op: Opcode, bytes: u8) -> MachineInstructi
     }
 }
 
-/// How many turns a loop is taken to have by whoever weighs what is done in it, and how many are taken to skip what may be
-/// skipped for one that does not.
+/// An estimate: how many turns a loop has, and how many turns skip what may be skipped for one that does not.
 pub(super) const USUAL_TURNS: u64 = 8;
 
 #[derive(Clone, Debug)]
