@@ -28,7 +28,7 @@ impl BoundChunks {
         let BoundChunks { extent, grain, .. } = self;
         let bound = |k: usize| match k == count {
             true => extent,
-            // Not the other way round: the product may be too large.
+            // Divided first: `extent * k` may overflow.
             false => (extent / grain * k / count) * grain,
         };
         bound(k)..bound(k + 1)
@@ -40,8 +40,8 @@ impl BoundChunks {
         (0..count).map(|k| self.range(k, count)).collect()
     }
 
-    /// A part as smaller parts, one after the other; `count` of them would be about the whole. It stays one if a
-    /// dim is shared out: short runs of many rows take longer than they save.
+    /// Cuts a part into consecutive pieces, each of about `extent / count` turns. A part of a dim stays whole: pieces of it would be
+    /// short runs of many rows.
     pub fn pieces(self, part: Range<usize>, count: usize) -> impl Iterator<Item = Range<usize>> {
         let count = if self.dim.is_some() { 1 } else { count };
         let length = (self.extent / count.max(1)).next_multiple_of(self.grain);

@@ -4,12 +4,14 @@ use crate::analysis::{ParallelChunks, Work, dim_apart, may_collide};
 use crate::ir::{BufferId, Nest, Role, Stage};
 use std::ops::Range;
 
-/// The stages of each kernel of a nest, in the order in which they run. Stages of the same layer that follow each other stay
-/// together, but for those that are alone: those that `is_alone` says, all that take turns, and those that threads cannot
-/// share if their target is large. Stages that threads cannot share together are kernels apart, too, where that lets threads
-/// share one of them. Layers between two sums that are alone are one kernel where each only uses what the one before it makes
-/// for it, such as the scale, the mask and the softmax between the products of attention, so that a task of the first sum may
-/// go through all.
+/// The stages of each kernel of a nest, in the order in which they run.
+///
+/// A kernel has the stages of one layer that follow each other. A stage is a kernel by itself if `is_alone` says so, if it takes
+/// turns, or if threads cannot share it and its target is large. Where threads could share one of several stages but not all of them
+/// as one kernel, the stages are kernels apart, too.
+///
+/// Layers between two sums that are alone are one kernel where each only uses what the one before it makes for it, such as the
+/// scale, the mask and the softmax between the products of attention, so that a task of the first sum may go through all.
 pub fn kernel_ranges(nest: &Nest, is_alone: impl Fn(&Stage) -> bool) -> Vec<Range<usize>> {
     let layers = layer_ranges(nest, is_alone);
     layers
@@ -18,7 +20,7 @@ pub fn kernel_ranges(nest: &Nest, is_alone: impl Fn(&Stage) -> bool) -> Vec<Rang
         .collect()
 }
 
-/// The same, whether threads can share them together or not.
+/// As [`kernel_ranges`], whether or not threads can share stages together.
 pub(crate) fn layer_ranges(nest: &Nest, is_alone: impl Fn(&Stage) -> bool) -> Vec<Range<usize>> {
     let alone = nest.stages.iter();
     let alone: Vec<bool> = alone

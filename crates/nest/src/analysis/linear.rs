@@ -117,7 +117,7 @@ impl Linear {
         forms
     }
 
-    /// How many times all atoms of this form are in `other`, if they are equally often.
+    /// The `n` for which `other` has each atom of this form with `n` times the coefficient that it has here, if there is one.
     pub(crate) fn factor_in(&self, other: &Linear) -> Option<i64> {
         let of = |atom: &Scalar| other.terms.iter().find(|(a, _)| a == atom).map(|(_, k)| *k);
         let (first, k) = self.terms.first()?;

@@ -18,7 +18,7 @@ fn points(axes: &[Axis]) -> u64 {
     extents.fold(1, u64::saturating_mul)
 }
 
-/// The operations of `root` and what is in it, each `times` as often as it is met, in folds once for each turn.
+/// The operations of `root` and of all that it is made of, each counted `times`, and inside a fold for each of its points.
 fn count(root: &Scalar, times: u64) -> u64 {
     let (mut sum, mut seen) = (0u64, FxHashSet::default());
     let mut open = vec![(root, times)];

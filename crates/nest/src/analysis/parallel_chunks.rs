@@ -28,8 +28,8 @@ pub struct ParallelChunks {
     pub dim: Option<usize>,
 }
 
-/// The least points of a chunk of a loop that has no loop inside; divided by the points of a turn of the longest other loop in
-/// the kernel, folds included, beside which it takes little time.
+/// The least points of a chunk of a loop that has no loop inside. Where another stage of the kernel does `n` points in each turn,
+/// folds included, this loop takes little of the time, and `1 / n` as many points are enough.
 const LEAST_POINTS: usize = 256;
 
 /// The least turns of a chunk of a loop that has no loop inside: a few vectors.
@@ -48,7 +48,7 @@ impl ParallelChunks {
         dim: None,
     };
 
-    /// The largest parts that `nest` can be cut into; [`ParallelChunks::WHOLE`] if it cannot.
+    /// How `nest` can be cut into chunks; [`ParallelChunks::WHOLE`] if it cannot.
     pub fn of(nest: &Nest) -> ParallelChunks {
         ParallelChunks::of_stages(nest, &nest.stages)
     }
@@ -107,8 +107,8 @@ pub(crate) fn may_collide(stage: &Stage) -> bool {
         && stage.outermost().is_some_and(|outer| !is_index(outer))
 }
 
-/// The dim of a stage's target whose turns write different elements where those of the outermost loop may write
-/// the same: its index is an axis, on which those that depend on data depend.
+/// For a stage whose [outermost turns may collide](may_collide), a dim of the target along which no two points do: its index is an axis
+/// that the data-dependent indices depend on as well.
 pub(crate) fn dim_apart(stage: &Stage) -> Option<usize> {
     let is_wrap = |i: &&Scalar| matches!(i.kind(), Kind::Wrap(_));
     let differs = |axis: &AxisId| {
@@ -179,7 +179,7 @@ fn cut(nest: &Nest, stages: &[Stage]) -> Option<ParallelChunks> {
             grain = grain.max(least.div_ceil(turns));
         }
     }
-    // False of an extent that has symbols: only a run knows how long the loop is.
+    // False for an extent that has symbols: only a run knows how long the loop is.
     let is_short = extent < 2 * grain;
     if is_short || running.iter().filter(|s| s.may_fault()).count() > 1 {
         return None;

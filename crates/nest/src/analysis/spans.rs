@@ -21,7 +21,8 @@ struct Moves {
 }
 
 impl Span {
-    /// Takes in an access whose stage does `turns` rounds of its axis in each turn; `None` if it lies anywhere.
+    /// Widens the span by an access of a stage that does `turns` points of its axis in each shared turn; `None` if the access moves in
+    /// another way than those before.
     fn widen(
         &mut self,
         moves: &Moves,
@@ -86,13 +87,13 @@ fn moves(buffer: &Buffer, at: &[Scalar], axis: AxisId, ranges: &mut Ranges) -> O
     Some(Moves { step, rest })
 }
 
-/// Takes the axis out of a sum; how often it was in it.
+/// Takes the axis out of a sum, and returns its coefficient.
 fn take(form: &mut Linear, axis: AxisId) -> Option<i64> {
     let at = form.terms.iter().position(|(x, _)| x.is_axis(axis))?;
     Some(form.terms.remove(at).1)
 }
 
-/// Takes the axis times extents out of a sum; what it was taken times.
+/// Takes the terms out of a sum that multiply the axis by extents, and returns these factors.
 fn take_extents(form: &mut Linear, axis: AxisId) -> Option<Formula> {
     let times = |x: &Scalar| {
         let Kind::Binary(Binary::Mul, a, b) = x.kind() else {
@@ -132,7 +133,7 @@ fn bounds_of(x: &Scalar, ranges: &mut Ranges, is_symbolic: bool) -> Bounds {
     }
 }
 
-/// Widens spans by all accesses of stages that are cut in this way; `None` if one lies anywhere.
+/// Widens spans by all accesses of stages that are cut in this way; `None` if one does not move with the turns.
 pub(crate) fn widen(
     nest: &Nest,
     stages: &[Stage],

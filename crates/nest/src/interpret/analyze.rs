@@ -7,7 +7,7 @@ use super::program::{Fold, Id, Node, Op, malformed};
 /// How deep reductions may nest.
 const MAX_NESTING: usize = 64;
 
-/// Finds how far in each node varies. Axes come with their level.
+/// Sets the level of each node: that of the innermost axis which it depends on. Axes have theirs already.
 pub(super) fn set_levels(nodes: &mut [Node], axes: usize, target: usize, domain: usize) {
     let words = axes.div_ceil(64);
     // The axes that each node depends on, as bits.

@@ -20,11 +20,11 @@ pub(super) struct Machine<'p, 'm, 'b> {
     tick: u64,
     stack: Vec<Id>,
     stop: &'m AtomicBool,
-    /// Turns until it is looked at.
+    /// Turns until the flag is read again.
     turns_left: u32,
 }
 
-/// Turns of loops between two looks at whether to stop: some milliseconds.
+/// Turns of loops between two reads of the flag: some milliseconds.
 const TURNS: u32 = 1 << 14;
 
 const NEVER: u64 = u64::MAX;
@@ -53,7 +53,7 @@ impl<'p, 'm, 'b> Machine<'p, 'm, 'b> {
         }
     }
 
-    /// To be asked in each turn of a loop.
+    /// Must be called in each turn of a loop: an error once the run is to stop.
     pub(super) fn go_on(&mut self) -> Result<(), InterpretError> {
         self.turns_left -= 1;
         if self.turns_left > 0 {

@@ -1,8 +1,8 @@
-//! Stages that a whole row of the innermost axis can be done of at once: what constants are made of mostly is
-//! arithmetic over the elements of a few tensors, and taking each step for a row at a time is many times as fast.
+//! Row evaluation: each node of a stage is evaluated for a whole row of points before the next node.
 //!
-//! It gives what [`Machine`] gives point by point: every node of such a stage is evaluated at every point, and
-//! none can fail.
+//! Most stages that compute constants are arithmetic on the elements of a few tensors; for these it is many times as fast as
+//! going point by point. The results are those of [`Machine`]: every node of such a stage is evaluated at every point, and none can
+//! fail.
 
 use super::InterpretError;
 use super::arith;
@@ -31,8 +31,8 @@ pub(super) struct RowEvaluation<'p> {
 }
 
 impl<'p> RowEvaluation<'p> {
-    /// For a stage in which nothing but loads of elements at equal steps and arithmetic depends on the innermost
-    /// axes: on as many as can be one.
+    /// The row evaluation of a stage, along as many innermost axes as can be merged; `None` if anything else depends on these than
+    /// arithmetic and loads of elements at equal steps.
     pub(super) fn of(program: &'p Program, memory: &Memory<'_>) -> Option<RowEvaluation<'p>> {
         // Axes and constants: an index that is out of range may mean that nothing is written.
         let is_given = |&n: &Id| matches!(program.nodes[n as usize].op, Op::Given(_));
@@ -44,7 +44,7 @@ impl<'p> RowEvaluation<'p> {
         (0..program.domain.len()).find_map(|first| RowEvaluation::along(program, memory, first))
     }
 
-    /// If the axes of the domain from `first` on can be one.
+    /// As [`RowEvaluation::of`], if the axes of the domain from `first` on can be merged.
     fn along(program: &'p Program, memory: &Memory<'_>, first: usize) -> Option<RowEvaluation<'p>> {
         let lanes = &program.domain[first..];
         let points = lanes.iter().map(|axis| axis.extent);

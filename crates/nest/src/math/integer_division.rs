@@ -126,8 +126,8 @@ impl Division {
         }
     }
 
-    /// As a float that truncates to it: 0 where the divisor is 0, and of the smallest number by -1 what is one too
-    /// large for its type.
+    /// The result as a float, which truncates to it: 0 where the divisor is 0. The smallest number by -1 gives one more than its type
+    /// holds.
     fn result(&self, op: Binary, rounding: Rounding) -> Scalar {
         let whole = match (rounding, op) {
             (Rounding::Down, _) => self.quotient(rounding).floor(),
@@ -144,11 +144,12 @@ impl Division {
         }
     }
 
-    /// With a fraction, which rounds so to the exact quotient.
+    /// A float that, rounded as `rounding` says, is the exact quotient.
     ///
-    /// A constant's reciprocal would lack a little of whole numbers. That is made good toward where rounding takes it away: in
-    /// magnitude, by a part that is more than rounding takes away, twice, and less than lacks to the next whole number; or upward,
-    /// by half of the least fraction there is.
+    /// `x · (1 / y)` with a rounded reciprocal may lie just below a whole quotient, which would then be rounded to one less. So it is
+    /// made larger: for truncation by the factor `1 + 2⁻³⁶` (`1 + 2⁻²⁰` in `f32`), which is more than both roundings take away and
+    /// less than lies between any other quotient and the next whole number; for rounding down by `1 / |2 y|`, half of the least
+    /// fraction that a quotient can have.
     fn quotient(&self, rounding: Rounding) -> Scalar {
         let ty = self.x.ty();
         let excess = if ty == F64 {
@@ -167,8 +168,8 @@ impl Division {
     }
 }
 
-/// By shifts, which round down. Where the quotient rounds toward zero, what is negative is first moved up by the divisor
-/// less 1.
+/// `op(x, 2^log2)` by shifts, which round down. Where the quotient rounds toward zero, the divisor less 1 is added to negative `x`
+/// first.
 fn by_power_of_two(op: Binary, rounding: Rounding, x: &Scalar, log2: u64) -> Scalar {
     let ty = x.ty();
     let of = |bits: u64| Scalar::constant(bits, ty);

@@ -2,16 +2,16 @@
 //!
 //! > `x[c, i, j]` of `x: [24, 128, 128]` becomes `x[c, i, j]` of `x: [24, 129, 128]`
 //!
-//! A cache finds a line by the lower bits of its address. Elements whole pages apart share a few of its places, so that a sum
-//! over channels, which takes an element of each, would have only those: 24·24 channels of 128×128 take a fifth longer. The
-//! values are the same. Temporaries of such sums of products are padded, as inputs and results belong to the caller, unless a
+//! A cache chooses the set of a line by the lower bits of its address. Elements whole pages apart fall into the same few sets, so a
+//! sum over channels, which reads one element of each, would evict its own lines: a product of 24·24 channels of 128×128 takes a
+//! fifth longer. The values are the same. Temporaries of such sums of products are padded, as inputs and results belong to the caller, unless a
 //! stage finds their channels by dividing an index, as a reshape does: with rows that nothing uses there is no one offset any more.
 //!
 //! > `x[i, j, c]` of `x: [18, 18, 256]` becomes `x[i, j, c]` of `x: [18, 18, 272]`
 //!
 //! So do the pixels of windows over pictures with their channels last, which go through the channels one after the other: the
-//! windows of several columns take a line of each of their pixels, and these have `4096 / gcd(4096, bytes of a pixel)` places of
-//! a few lines each. Windows of 3×3 in 12 columns have 42 pixels; those of 512 channels had 16 lines.
+//! windows of several columns read a line of each of their pixels, and these fall into `4096 / gcd(4096, bytes of a pixel)` sets of
+//! a few lines each. Windows of 3×3 in 12 columns have 42 pixels; with 512 channels, there were 16 lines for them.
 
 use crate::analysis::Linear;
 use crate::ir::{
@@ -20,10 +20,10 @@ use crate::ir::{
 };
 use rustc_hash::FxHashMap;
 
-/// The bytes that the lines at the same place of the first cache are apart.
+/// How many bytes apart lines of the same set of the first cache lie.
 const PAGE: usize = 4096;
 
-/// The lines that each place of a small first cache holds.
+/// The lines of a set of a small first cache.
 const WAYS: usize = 8;
 
 /// The columns of results that a contraction kernel has at a time; the largest have 14.
@@ -32,7 +32,7 @@ const COLUMNS: usize = 12;
 /// The bytes of a line of the cache.
 const LINE: usize = 64;
 
-/// The least channels that are worth it: as many lines as a place of the first cache holds.
+/// The least channels that are worth it: as many as a set of the first cache has lines.
 const LEAST_CHANNELS: usize = 8;
 
 /// The least elements of a row: shorter ones are windows of weights.

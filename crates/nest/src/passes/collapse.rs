@@ -89,7 +89,7 @@ fn without_positions(stage: &Stage) -> Stage {
     stage
 }
 
-/// How often each axis is in a linear form, if it is.
+/// The axes of a linear form, with their coefficients.
 #[derive(PartialEq)]
 struct Weights(Vec<(AxisId, i64)>);
 
@@ -100,8 +100,8 @@ impl Weights {
     }
 }
 
-/// The roots of index arithmetic, every place where a whole linear form is used: what is different of the
-/// axes in them.
+/// The coefficients of the axes in all linear forms of a stage, each different combination once. A linear form here is whole index
+/// arithmetic, not a part of a larger sum.
 fn forms(stage: &Stage) -> Vec<Weights> {
     let mut forms: Vec<Weights> = Vec::new();
     let mut root = |x: &Scalar| {
@@ -120,7 +120,7 @@ fn forms(stage: &Stage) -> Vec<Weights> {
     stage.at.iter().for_each(&mut root);
     root(&stage.value);
     visit_stage(stage, &mut |x| {
-        // Within one linear form the parts are no roots of their own.
+        // The summands of a linear form are no forms of their own.
         if !matches!(x.kind(), Kind::Binary(..)) || x.ty() != ElementType::I64 {
             x.children().for_each(&mut root);
         } else {

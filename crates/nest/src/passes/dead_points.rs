@@ -3,8 +3,8 @@
 //! > `r[i] = max(0, x[i])` for `i < 28`, read by `y[i] = r[2·i]` for `i < 14`, becomes
 //! > `r[i] = max(0, x[2·i])` for `i < 14`, read by `y[i] = r[i]`
 //!
-//! So a stride moves from a convolution of 1×1 to whatever its input is computed by, up to the convolution before it; of a
-//! sequence of which only one row is used, only that row is computed. Each element that is left is computed as before.
+//! So the stride of a 1×1 convolution moves to the stages that compute its input, up to the convolution before it. Where only one
+//! row of a sequence is used, only that row is computed. Each element that is left is computed as before.
 
 use crate::analysis::{Linear, Ranges, is_proven};
 use crate::ir::{

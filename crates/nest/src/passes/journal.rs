@@ -1,4 +1,4 @@
-//! Updates of what must be as before should a run fail: what they are about to change is written down first.
+//! Journals: what an update is about to overwrite is written down first, so that a run that fails can restore it.
 //!
 //! > `x[p(i)] = …` becomes `old[i] = x[p(i)]`, `places[i] = offset of x[p(i)]`, and then itself
 //!

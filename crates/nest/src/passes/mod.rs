@@ -22,16 +22,16 @@
 //! | [`schedule()`], which consists of | `schedule` | |
 //! | … in-place | `in_place` | a copy of a temporary that dies → the temporary is written there at once |
 //! | … halos | `halo` | guarded copies of temporaries → these with their borders around them |
-//! | … array padding | `array_padding` | temporaries whose channels lie whole pages apart → with a row more in each |
+//! | … array padding | `array_padding` | temporaries whose channels or pixels crowd a few sets of the cache → with unused rows or lines between them |
 //! | … simplify | `simplify` | index arithmetic and conditions → their simplest form |
 //! | … clamp | `clamp` | values rounded to a grid between two ends → the same of a clamped number, without a division |
 //! | … guard to index | `guard_to_index` | a select around a load that may read zero → its index |
 //! | … loop peeling | `peel` | a domain → its interior without guards, and its borders |
 //! | … trimming | `trim_folds` | a fold → the points at which its guard holds |
 //! | … filling | `fill` | a guarded copy over axes with symbols → a fill of all its points, and a copy of those inside |
-//! | … padding | `pad_windows` | windows over a guarded operand → windows over a padded copy |
+//! | … padding | `pad_windows` | large windows, or windows multiplied by weights, over a guarded operand → windows over a padded copy |
 //! | … flatten | `flatten` | neighbouring dims of a buffer → one dim |
-//! | … collapse | `collapse` | neighbouring axes of a domain → one axis |
+//! | … collapse | `collapse` | neighbouring axes of a domain that occur in proportion everywhere, or of which the inner one is short → one axis |
 //! | … coalesce | `coalesce` | the two outermost loops of a stage → one loop, as in the other stages of its kernel |
 //! | … strip-mining | `strip_mine` | the only loop around the lanes of a window → two loops, of which the inner one is short |
 //! | [`keep_journals()`] | `journal` | updates of carried memory → updates that can be undone |

@@ -1,20 +1,9 @@
 //! The schedule: how a stage runs, decided apart from the values that it computes.
 //!
-//! 1. `in_place` removes copies of temporaries that die.
-//! 2. `halo` stores temporaries that windows reach beyond with their borders around them.
-//! 3. `array_padding` keeps the channels of temporaries from lying whole pages apart.
-//! 4. `simplify` brings index arithmetic and conditions into their simplest form; `clamp` takes the selects and the division
-//!    out of values that are rounded to a grid; `guard_to_index` moves the guard of a load that may read zero into the
-//!    load's index.
-//! 5. `peel` separates the interior of a domain, which needs no guards, from its borders; where extents have symbols, `fill`
-//!    does so by a fill and a copy. `trim_folds` removes the points of folds at which a guard fails; `pad_windows` stores a
-//!    padded copy of the operand of large windows, and of all windows that are multiplied by weights.
-//! 6. `flatten` merges neighbouring dims of buffers that no data-dependent index reaches: an access is one offset.
-//! 7. `collapse` merges neighbouring axes that occur in proportion everywhere, so that a contiguous copy of any rank
-//!    is one loop. It also merges an inner axis that is too short for vectors with the axis around it, where the
-//!    points have data-dependent indices of their own.
-//! 8. `coalesce` merges the two outermost loops of stages whose kernel can be cut into more chunks then.
-//! 9. `strip_mine` divides the only loop around the lanes of windows, so that rows can be done side by side.
+//! It consists of passes, which the table in [`passes`](super) lists. Their order matters: copies, halos and padded arrays
+//! settle which buffers there are, with indices for each dim; guards are simplified and peeled while each asks about one dim;
+//! flattening then makes an access one offset, by which `collapse` sees which axes are one loop; how kernels are cut into
+//! chunks comes last.
 
 use crate::compiler_threads;
 use crate::ir::Nest;

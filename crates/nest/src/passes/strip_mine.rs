@@ -4,8 +4,8 @@
 //! > `for i<25, j<8, k<256: y[8·i + j, k] = Σ_{l<9} x[8·i + j + l, k] · w[l, k]`
 //!
 //! A kernel is cut into chunks along its outermost loop, wherever that suits the threads. Rows of a loop inside of it may be
-//! done side by side, so that what they share is loaded once. Windows over pictures have such a loop; those over a sequence,
-//! as separable convolutions of speech have, get one here.
+//! done side by side, so that what they share is loaded once. Windows over pictures have such a loop; those over a sequence, as in
+//! separable convolutions over speech, get one here.
 
 use crate::analysis::{Contraction, Linear, layer_ranges, sums};
 use crate::ir::{Axis, Kind, Mode, Nest, Scalar, Stage, loaded, replace_axes, visit};

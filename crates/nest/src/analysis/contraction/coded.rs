@@ -2,8 +2,8 @@
 //!
 //! > `(f32(buffer[..]) - zero) · scale`
 //!
-//! So networks store their weights, with a zero point and a scale for each row, or for each group of a row's elements.
-//! Where these are constant, a kernel takes them as they are.
+//! Networks store weights in this form, with a zero point and a scale for each row, or for each group of a row's elements.
+//! Where these are constant, a kernel reads the stored numbers.
 
 use super::{Form, Numbered, Strided, factor, strided_load};
 use crate::ir::{Axis, AxisId, Binary, Kind, Nest, Scalar, free_axes};

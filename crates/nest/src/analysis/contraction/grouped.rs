@@ -3,7 +3,8 @@
 //! > `Σ_g s[g] · (f32(Σ_i i32(row[g, i]) · (i32(code[g, i]) - zero)) · scale)`, of rows that are quantised,
 //! > `Σ_g scale · (Σ_i row[g, i] · f32(code[g, i]) - zero · sum[g])`, of others.
 //!
-//! So [`dynamic_quantization`](crate::dynamic_quantization) and [`hoist_scales`](crate::hoist_scales) write them.
+//! [`dynamic_quantization`](crate::dynamic_quantization) writes sums in the first form, [`hoist_scales`](crate::hoist_scales) in the
+//! second.
 
 use super::{Coding, Factor, Form, Numbered, Points, byte, coded, strided_load};
 use crate::ir::{Axis, AxisId, Binary, Kind, Scalar};

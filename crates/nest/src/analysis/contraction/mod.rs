@@ -174,8 +174,8 @@ impl Contraction {
         inner.map(|axis| axis.extent).product()
     }
 
-    /// Whether loops have whole vectors of a factor, of which they use each element once, so that they need no copy of it.
-    /// `step` is how far the factor steps with an axis.
+    /// Whether vector loops can read a factor as it is: it has whole vectors, and each element is used once. `step` is how far the
+    /// factor steps with an axis.
     pub fn suits_loops(&self, step: fn(&Stride) -> usize) -> bool {
         let outer = &self.axes[..self.outer];
         let innermost = outer.iter().rfind(|axis| axis.extent > 1);
@@ -218,7 +218,7 @@ impl Contraction {
             && fits(&self.right, |a| a.right, |a| a.left)
     }
 
-    /// Whether a kernel has enough to do, and results that share what it loads.
+    /// Whether there is enough work for a kernel, and results share what it loads.
     fn pays(&self) -> bool {
         let product = |mut extents: &mut dyn Iterator<Item = usize>| {
             (&mut extents).fold(1usize, usize::saturating_mul)
@@ -235,8 +235,8 @@ impl Contraction {
         enough && !(m.min(n) == 1 && self.slides())
     }
 
-    /// Whether it slides windows along long rows, as convolutions do that keep channels apart: loops over rows
-    /// have whole vectors without a copy, and each vector once for several rows.
+    /// Whether it slides windows along long rows, as depthwise convolutions do. Vector loops then read whole vectors without a copy,
+    /// and each vector once for several rows.
     fn slides(&self) -> bool {
         let (outer, inner) = self.axes.split_at(self.outer);
         let window: usize = inner.iter().map(|a| a.extent).product();

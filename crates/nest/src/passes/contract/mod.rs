@@ -5,10 +5,11 @@
 //! The pass recognises MatMul, Convolution, Einsum and the gates of recurrent cells by the shape of the expression: a
 //! fold by [`Binary::Add`] over a [`Binary::Term`]. The rest of the stage becomes its epilogue, which loads the sum.
 //! A factor that is no load with affine indices (padding, a conversion, a slice of a computed tensor) is stored
-//! first, as a tensor over the values that its index arithmetic takes ([`Operand`]). A sum that is there already is loaded. The result is a nest of the same
-//! meaning; a runtime may give a stage that [`Contraction::of`] describes to a micro-kernel. Windows that slide along
-//! long rows with channels kept apart (depthwise convolutions) stay folds, as their results share too little of the
-//! operands: vector loops do several rows at once.
+//! first, as a tensor over the values that its index arithmetic takes ([`Operand`]). If an earlier stage has computed an
+//! equal sum, that is loaded. The result is a nest of the same meaning; a runtime may give a stage that
+//! [`Contraction::of`] describes to a micro-kernel. Windows that slide along long rows with channels kept apart
+//! (depthwise convolutions) stay folds, as their results share too little of the operands: vector loops do several rows
+//! at once.
 
 mod equal;
 mod factors;

@@ -40,8 +40,8 @@ impl Site {
         self.at.iter().all(linear) && self.at.iter().zip(shape).all(&mut inside)
     }
 
-    /// Whether the dims of a stage that its value divides, or takes rests of, are read by an axis each, or by a quotient or
-    /// rest of one that can be divided further: where one is read by a sum, quotients of that are not linear any more.
+    /// Whether fusion of `stage` here leaves index arithmetic linear, where the stage's value divides some of its axes or takes rests of
+    /// them: each of these dims must be read by an axis, or by a quotient or rest of one that can be divided further, not by a sum.
     pub(super) fn keeps_divided(&self, stage: &Stage) -> bool {
         let mut divided: FxHashMap<AxisId, Vec<usize>> = FxHashMap::default();
         visit(&stage.value, &mut |x| {

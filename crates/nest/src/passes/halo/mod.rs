@@ -152,7 +152,7 @@ fn apply(nest: &mut Nest, halos: &FxHashMap<BufferId, Halo>, dropped: &FxHashSet
         let places = copy.dims.iter().zip(&halo.borders);
         let places = places.map(|(dim, (low, _))| match dim {
             Some(CopiedDim { dim, below, .. }) => plus(&at[*dim], low - below),
-            // The only element, which another copy may have a border around.
+            // A dim of a single element, around which another copy may have a border.
             None => index(*low),
         });
         Some((copy.source, places.collect()))

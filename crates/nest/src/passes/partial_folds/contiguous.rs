@@ -11,12 +11,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 use vinelift_tensor::{Extent, Formula, symbols};
 
-/// The first of the fold's `axes` that is one with those after it, which lead from neighbour to neighbour in
-/// everything that `body` reads, or nowhere.
+/// The position of the first of the fold's `axes` that can be merged with all after it into one axis which, in each load of `body`,
+/// steps from an element to its neighbour or does not move at all.
 ///
-/// Buffers that a temporary is computed from count in its place, as fusion will load from them; but where it depends on shapes
-/// alone, it counts itself, as where these are numbers, it is a constant. The answer holds wherever the conditions on symbols
-/// do that are noted on the way.
+/// For a temporary, the loads of its definition count in place of the load of it, as fusion will put the definition there. A
+/// temporary that depends on shapes alone counts itself: in a plan for one shape it is a constant. The answer holds for all values
+/// of the symbols that satisfy the conditions noted on the way.
 pub(super) fn steps_in_memory(
     nest: &mut Nest,
     definitions: &Definitions<'_>,
@@ -33,7 +33,7 @@ pub(super) fn steps_in_memory(
         layers: Vec::new(),
         group: None,
     };
-    // A value that is made of the axis itself does not come in vectors, not even where it is found to be another one.
+    // A value computed from the axis itself does not count as one that comes in vectors, even if it simplifies to another.
     if is_made_of(axes, body) {
         return None;
     }
@@ -185,7 +185,7 @@ impl Steps {
             && has_symbols(yes) != has_symbols(no)
     }
 
-    /// Pins what is in `atom`: of numbers, it may be linear, unless it is made of what is loaded.
+    /// Pins the symbols in `atom`, unless that is made of what is loaded: with numbers in their place it may be linear.
     fn pin(&self, atom: &Scalar) {
         if atom.loads() || self.is_choice(atom) {
             return;
