@@ -25,7 +25,7 @@ struct Worker {
 }
 
 impl Background {
-    /// Has the job be done some time; not at all if the system has no thread to give, or if this is dropped before.
+    /// Queues a job. It never runs if the system gives no thread, or if this is dropped first.
     pub(crate) fn submit(&self, job: impl FnOnce(&Arc<AtomicBool>) + Send + 'static) {
         let mut worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
         if worker.is_none() {

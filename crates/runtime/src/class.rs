@@ -43,7 +43,7 @@ pub(crate) enum Place {
     Symbol(Affine),
 }
 
-/// The symbol of a number among those that are given, taken some times, plus a number.
+/// `times · symbol + more`, where `symbol` counts among the symbols that are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Affine {
     pub(crate) symbol: usize,
@@ -97,14 +97,15 @@ pub(crate) enum Alone {
     Pinned(Vec<Pin>),
 }
 
-/// The most times that something is made to find out which symbols it has.
+/// The most times that `lower` and `finish` run for one class: each time, fewer numbers may have symbols.
 const MOST_ROUNDS: usize = 12;
 
 impl<T> Class<T> {
-    /// The class of which `example` is one. `is_input_static` says of dim `d` of input `k` whether all shapes that the
-    /// model allows have the same extent there. `lower` makes something of inputs and known tensors of given types, and
-    /// `finish` the rest, once symbols are settled as far as `lower` goes. `settled` is what is known of that already: for the
-    /// first numbers of the key.
+    /// The class to which `example` belongs.
+    ///
+    /// `lower` makes something of the shapes of inputs and known tensors, which may have symbols. Once it asks for no more of
+    /// these to be numbers, `finish` makes the rest. `is_input_static(k, d)` says whether the model allows only one extent for dim
+    /// `d` of input `k`. `settled` has the findings of an earlier class about the first numbers of the key.
     pub(crate) fn of<L, E: Display>(
         example: &PlanKey,
         known: &Known,
@@ -188,7 +189,7 @@ impl<T> Class<T> {
     }
 }
 
-/// Has equal numbers be one symbol: those from `start` on, and all if there are many.
+/// Gives equal numbers one symbol: those from position `start` on, or all if there are many.
 fn share(pattern: &mut [Place], numbers: &[i64], start: usize) {
     const MANY: usize = 128;
     let symbols = pattern.iter().filter(|p| matches!(p, Place::Symbol(..)));

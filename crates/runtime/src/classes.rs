@@ -90,7 +90,7 @@ impl Classes {
         self.let_go();
     }
 
-    /// Lets go of what was not met for longest, if there is too much.
+    /// Evicts the kinds that were not met for longest, if there is too much.
     fn let_go(&mut self) {
         while (self.stages > MOST_STAGES || self.kinds.len() > MOST_KINDS) && self.kinds.len() > 1 {
             let gone = self.kinds.pop_lru().map(|(_, met)| met.classes);

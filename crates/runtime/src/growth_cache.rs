@@ -11,7 +11,7 @@ use vinelift_tensor::Extent;
 /// afterwards.
 pub(crate) type Growing = Vec<(TensorId, usize, Extent)>;
 
-/// The variables that grow, found out for each class of shapes.
+/// The variables that grow, as they were found for each class of shapes.
 pub(crate) struct GrowthCache {
     kinds: LruCache<KeyKind, Met>,
     /// The last shapes at which variables have grown, and how many there were.
@@ -22,9 +22,9 @@ pub(crate) struct GrowthCache {
 #[derive(Default)]
 struct Met {
     classes: Vec<Class<Growing>>,
-    /// How many shapes there were of which no class could be made.
+    /// For how many shapes no class could be made.
     alone: usize,
-    /// Whether no variable grows for shapes in none of these.
+    /// Whether for shapes outside of these classes no variable grows.
     is_settled: bool,
 }
 
@@ -32,10 +32,11 @@ struct Met {
 const MOST_KINDS: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 const MOST_OF_A_KIND: usize = 16;
 
-/// How often a class is tried for shapes of a kind that are in none.
+/// How often making a class may fail for a kind before it is not tried again.
 const MOST_ALONE: usize = 3;
 
-/// How many runs ahead a class is made if there is none for their shapes, and after how many runs that is looked at.
+/// How many runs ahead a class is made, if there is none for the shapes that these runs will have; and after how many runs each that is
+/// checked.
 const RUNS_AHEAD: usize = 20;
 const EVERY: usize = 4;
 
@@ -84,7 +85,8 @@ impl GrowthCache {
         Some(class.settled())
     }
 
-    /// Takes down shapes at which variables grow. Gives, now and then, those of a run to come if they go on as before.
+    /// Notes the key of a run in which variables grow. Returns now and then the key that a later run will have if they go on growing in
+    /// the same way.
     pub(crate) fn ahead(&mut self, key: &PlanKey) -> Option<PlanKey> {
         let last = self.last.replace(key.clone());
         self.count += 1;
@@ -94,7 +96,7 @@ impl GrowthCache {
         }
     }
 
-    /// Takes down what was found out about shapes of a kind.
+    /// Adds a class of a kind, or notes that there is none for its shapes.
     pub(crate) fn add(&mut self, kind: &KeyKind, found: Result<Class<Growing>, Alone>) {
         let met = self.kinds.get_or_insert_mut_ref(kind, Met::default);
         met.alone += usize::from(found.is_err());

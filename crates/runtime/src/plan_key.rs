@@ -1,4 +1,4 @@
-//! Keys: the shapes and values that a part of a model is specialised to.
+//! The key of a plan: the shapes and values that a part of a model is specialised to.
 
 use vinelift_graph::{Known, TensorId};
 use vinelift_tensor::{ElementType, Shape, Tensor};
@@ -102,8 +102,8 @@ impl PlanKey {
         extents.chain(values.copied()).chain(room)
     }
 
-    /// The key after `steps` more steps, each as long as the one from `before` to this key, with room for them. `None` if the two
-    /// keys are of different kinds, or an extent shrank, or grew by more than `LONGEST`.
+    /// The key after `steps` more runs, if each extent goes on growing by as much as from `before` to this key, with room for that.
+    /// `None` if the two keys are of different kinds, or if an extent shrank, or grew by more than `LONGEST`.
     pub(crate) fn after(&self, before: &PlanKey, steps: usize) -> Option<PlanKey> {
         const LONGEST: usize = 8;
         if self.kind() != before.kind() {

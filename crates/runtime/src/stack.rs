@@ -18,8 +18,8 @@ pub fn with_large_stack<T, E: From<Error>>(work: impl FnOnce() -> Result<T, E>) 
         let text = format!("out of memory: a stack of {} MiB", STACK >> 20);
         Error::Fault(text)
     };
-    // Memory is asked for twice: the second time, it would be a panic if there were none, which it can be only
-    // if another thread has taken it meanwhile.
+    // `stacker::grow` panics if there is no memory, so a mapping of that size is tried first. Only where another thread takes the memory
+    // in between does the panic below happen.
     let try_out = MmapOptions::new().len(STACK + (1 << 20)).map_anon();
     drop(try_out.map_err(|_| missing())?);
     let mut is_there = false;

@@ -21,8 +21,8 @@ pub enum NoResult {
     OwnRun,
 }
 
-/// A thread that has not ended: an address that is its own. Rust's own numbers are gone when a thread calls a
-/// program's last functions.
+/// The identity of a thread that has not ended: the address of a variable of its own. `std::thread::current` is not to be had any more
+/// when a program's exit handlers run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thread(usize);
 
@@ -67,7 +67,7 @@ impl<T> Ticket<T> {
         let mut end = self.end();
         end.result = Some(result);
         end.is_over = true;
-        // To tell them asks the system, even if there are none.
+        // Notifying is a system call even if nobody waits.
         if end.waiting > 0 {
             self.is_there.notify_all();
         }

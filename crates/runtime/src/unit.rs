@@ -261,7 +261,7 @@ impl Unit {
         self.specialized.load(Ordering::Acquire)
     }
 
-    /// Adds a run of a plan; whether its shapes are to be [specialised](Self::specialize) now.
+    /// Counts a run of a plan. Returns whether its shapes are to be [specialised](Self::specialize) now.
     pub(crate) fn add_run(&self, plan: &Plan, run: Duration) -> bool {
         let hotness = plan.hotness.as_ref();
         hotness.is_some_and(|hotness| hotness.add(run, &self.generic_time))

@@ -1,12 +1,14 @@
-//! Conditions on the symbols of a class tell which of them are equal to others, numbers, or multiples.
+//! Narrowing a pattern: conditions on the symbols of a class say that some of them are numbers, or `a·s + b` of other symbols.
 
 use super::{Affine, Pin, Place};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::symbols::{Condition, Origin, Symbols};
 use vinelift_tensor::{Formula, Symbol};
 
-/// Makes one symbol of those that must be equal but for a number, a number of those that must be one, and of those that must
-/// be multiples the symbol that is taken times the number. Whether any were.
+/// Replaces symbols in `pattern` by what the conditions say they are, and returns whether there were any:
+/// * `s = n` by the number `n`;
+/// * `s = t + n` by `t + n`, so that both are one symbol;
+/// * `s = n·q + r`, for a quotient `q` of it, by a symbol for `q` in that formula.
 pub(super) fn narrow(pattern: &mut [Place], symbols: &Symbols, pins: &mut Vec<Pin>) -> bool {
     let before = pins.len();
     let mut merged = Merged::of(symbols);
@@ -92,7 +94,7 @@ impl Merged {
         }
     }
 
-    /// Takes in that a formula is 0, as was found at a place.
+    /// Learns that a formula is 0, as was found at a place.
     fn add(&mut self, formula: &Formula, place: usize) {
         let formula = &reduced(formula);
         let mut involved: Vec<usize> = formula.symbols().map(Symbol::number).collect();
@@ -134,7 +136,7 @@ impl Merged {
         self.why[symbol] = Some(place);
     }
 
-    /// Takes in that a quotient is a number, and so is what is divided.
+    /// Learns that a quotient is a number, which makes its dividend a number, too.
     fn pin_origin(&mut self, quotient: usize, place: usize) {
         let mut open = vec![quotient];
         while let Some(symbol) = open.pop() {

@@ -48,8 +48,8 @@ impl CodingSource {
 }
 
 impl<'a> Constants<'a> {
-    /// The bytes of a factor from its first element on, and how they are coded; `Some(None)` if they are not constant,
-    /// `None` if they are coded and not constant, for which there is no kernel but where they are [narrow](Self::narrow).
+    /// The bytes of a factor from its first element on, and how they are coded; `Some(None)` if they are not constant. `None` if there
+    /// is no kernel for them: they are coded and not constant, and more than [narrow](Self::narrow).
     pub(crate) fn factor(
         &self,
         contraction: &Contraction,
@@ -64,7 +64,7 @@ impl<'a> Constants<'a> {
         if bytes.is_none() && self.narrow(factor).is_some() {
             return Some(None);
         }
-        // Those of the other factor's axes do not count: any number of rows takes the same codes.
+        // Axes of the other factor alone do not count: any number of rows reads the same codes.
         let axes = contraction.axes.iter().enumerate();
         let axes = axes.filter(|(at, axis)| *at >= contraction.outer || is_own(axis));
         let axes: Vec<(usize, usize)> = axes.map(|(at, axis)| (at, axis.extent)).collect();
@@ -94,7 +94,7 @@ impl<'a> Constants<'a> {
         }
     }
 
-    /// The zero points and scales of a factor whose coding comes from `source`, with axes of its own that `is_own` tells.
+    /// The zero points and scales of a factor whose coding comes from `source`; `is_own` says which axes are those of the factor alone.
     pub(crate) fn coding(
         &self,
         contraction: &Contraction,

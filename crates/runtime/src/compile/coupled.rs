@@ -12,7 +12,7 @@ use std::sync::Arc;
 use vinelift_nest::BoundFootprint;
 use vinelift_tensor::SymbolSet;
 
-/// Kernels that follow each other and may be fused or chained. Their steps depend on nothing but the numbers of their symbols.
+/// Consecutive kernels that may be fused or chained with each other. Their steps depend on nothing but the values of their symbols.
 pub(super) struct Coupled {
     pub(super) kernels: Range<usize>,
     symbols: SymbolSet,
@@ -40,7 +40,7 @@ impl Coupled {
         coupled
     }
 
-    /// Whether their steps may differ if these symbols have other values.
+    /// Whether their steps may change with these symbols.
     pub(super) fn depend_on(&self, changes: &SymbolSet) -> bool {
         self.symbols.meets(changes)
     }
@@ -114,7 +114,7 @@ fn make_rows_in(step: &mut Step, steps: &mut [Step], rows: &MadeRows, threads: u
     }
 }
 
-/// Gives the results of a contraction that only the code after it uses a window, if the tasks of the one run all of the other.
+/// Gives a window to the results of the contraction `first`, which only `code` uses, if its tasks run all of that code.
 fn add_own_results(first: &mut Step, code: &Step, results: OwnResults) -> Option<()> {
     let Engine::Contraction(contraction) = &first.engine else {
         return None;

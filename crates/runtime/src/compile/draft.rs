@@ -158,8 +158,7 @@ impl Draft {
     }
 }
 
-/// Takes away the buffers that the passes have left without use: most that were temporaries. Each run goes through the
-/// others.
+/// Removes the buffers that no stage uses after the passes, which are most of the temporaries: each run goes through all buffers.
 fn drop_unused_buffers(
     nest: &mut Nest,
     slots: &mut Vec<Slot>,

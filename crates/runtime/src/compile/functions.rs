@@ -111,7 +111,7 @@ impl Functions {
 }
 
 impl Function {
-    /// The function where the symbol of number `k` is `values[k]`; `None` if an extent then is none.
+    /// The function where the symbol of number `k` is `values[k]`; `None` if an extent is out of bounds then.
     pub(crate) fn bound_to(&self, values: &[usize]) -> Option<Function> {
         let numbers = self.code.extents(self.number).iter();
         let numbers = numbers.map(|extent| i64::try_from(extent.at(values)?).ok());

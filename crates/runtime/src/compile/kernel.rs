@@ -22,7 +22,7 @@ impl Kernel {
         }
     }
 
-    /// The nest where the symbol of number `k` is `values[k]`; as it is if an extent then is none.
+    /// The nest where the symbol of number `k` is `values[k]`; as it is if an extent is out of bounds then.
     pub(crate) fn nest(&self, values: &[usize]) -> Cow<'_, Nest> {
         let nest = &self.stages.nest;
         match nest.is_symbolic() {

@@ -91,8 +91,8 @@ impl Kernels {
         self.all.iter().map(|symbolic| &symbolic.kernel.stages)
     }
 
-    /// The steps of all kernels where symbols have `numbers`; `None` if an extent then is none. Those of kernels for which no
-    /// number is another than in the `last` binding are taken from there.
+    /// The steps of all kernels where symbols have `numbers`; `None` if an extent is out of bounds then. Steps that depend on no number
+    /// which has changed since the `last` binding are taken from there.
     ///
     /// # Errors
     /// [`Error::Cancelled`], and those of memory.
@@ -132,7 +132,7 @@ impl Kernels {
         Ok(Some(steps))
     }
 
-    /// The engines of these kernels, in order; `None` if an extent is none.
+    /// The engines of these kernels, in order; `None` if an extent is out of bounds.
     fn engines(
         &self,
         kernels: Vec<usize>,
@@ -194,7 +194,7 @@ impl Kernels {
         Ok(Some(engines))
     }
 
-    /// The engine of kernel `k`: its code, unless there is a contraction kernel for it. `None` if an extent is none.
+    /// The engine of kernel `k`: its code, unless there is a contraction kernel for it. `None` if an extent is out of bounds.
     ///
     /// # Errors
     /// [`Error::Cancelled`], and those of memory.

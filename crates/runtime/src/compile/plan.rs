@@ -19,7 +19,7 @@ use vinelift_tensor::ElementType;
 pub(crate) struct Plan {
     /// The nest that runs; its extents may have symbols.
     pub(crate) nest: Arc<Nest>,
-    /// Its sizes, slots and steps, at the values of these symbols.
+    /// Its sizes, slots and steps, for the values that its symbols have.
     pub(crate) binding: Arc<Binding>,
     /// The tensors that it computes for others, with their types.
     pub(crate) outputs: Vec<Output>,

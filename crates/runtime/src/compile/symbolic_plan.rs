@@ -42,7 +42,7 @@ pub(crate) struct SymbolicPlan {
 }
 
 impl SymbolicPlan {
-    /// The plan where the symbol of number `k` is `values[k]`; `None` if an extent then is none.
+    /// The plan where the symbol of number `k` is `values[k]`; `None` if an extent is out of bounds then.
     ///
     /// # Errors
     /// [`Error::Cancelled`], and those of memory.
@@ -92,7 +92,7 @@ impl SymbolicPlan {
         }))
     }
 
-    /// The binding to these values, which the next one starts from; `None` if an extent then is none.
+    /// The binding to these values, which the next one starts from; `None` if an extent is out of bounds then.
     ///
     /// # Errors
     /// [`Error::Cancelled`], and those of memory.

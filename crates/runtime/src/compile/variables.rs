@@ -224,8 +224,8 @@ impl Candidate {
         })
     }
 
-    /// Whether a stage is a kernel of its own: the copy, which is left out, or one that writes a journal, which ends
-    /// before what it writes down is overwritten.
+    /// Whether a stage must be a kernel of its own: the copy, which may be left out, or one that writes a journal, which must end before
+    /// the elements that it saves are overwritten.
     pub(crate) fn sets_apart(&self, nest: &Nest, stage: &Stage) -> bool {
         let Pair { from, to, .. } = self.pair;
         match &self.how {

@@ -105,7 +105,7 @@ impl Run<'_> {
         Ok(results)
     }
 
-    /// Has what variables hold be known. What lies in memory with room is kept once there is a plan.
+    /// Makes known what variables hold. What lies in memory with room is kept only once there is a plan.
     fn read_variables(
         &mut self,
         values: &mut Values<'_>,

@@ -1,4 +1,4 @@
-//! The plans that one run after the other takes, as long as what decides about them is the same.
+//! The plans that the last run took: a run takes the same ones again as long as it meets the same shapes and values.
 
 use crate::compile::plan::Plan;
 use crate::plan_key::Value;
@@ -21,7 +21,7 @@ pub(super) struct Path {
 struct Arrival {
     /// Of the inputs, of what variables held if they held something, or of what calls gave.
     shapes: Vec<Option<Shape>>,
-    /// Values that were waited for. Copies: a run lets go of what it was given.
+    /// Copies of the values that were waited for: the run does not keep the tensors.
     values: Vec<(Shape, Value)>,
 }
 

@@ -70,8 +70,8 @@ impl PackedContraction {
         })
     }
 
-    /// The same in a task for each of these ranges of elements of a buffer of its step, which are rows of it, one after the
-    /// other; `None` if they are not.
+    /// The same contraction with one task for each of these ranges of elements of `buffer`, a buffer of its step; `None` unless each
+    /// range is whole rows of the contraction, and they follow each other and cover all rows.
     pub(crate) fn by_rows(
         &self,
         buffer: BufferId,
@@ -88,8 +88,8 @@ impl PackedContraction {
         })
     }
 
-    /// The number of tasks of whole rows, at least `tasks`, that `workers` threads share; `None` if having all columns pass by for
-    /// each task does not pay.
+    /// The number of tasks of whole rows, at least `tasks`, for `workers` threads; `None` if it does not pay that each task reads all
+    /// columns.
     pub(crate) fn row_tasks(&self, tasks: usize, workers: usize) -> Option<usize> {
         let Kind::Strided(contraction) = &self.kind else {
             return None;
@@ -255,7 +255,7 @@ fn sharing(flops: u64, consumers: Option<Consumers>, threads: usize) -> (u64, us
     (cost, crate::compile::parallelism::workers(cost, threads))
 }
 
-/// The tasks that several threads share.
+/// The number of tasks for this many threads.
 fn tasks_of(workers: usize) -> usize {
     match workers {
         1 => 1,
@@ -263,7 +263,7 @@ fn tasks_of(workers: usize) -> usize {
     }
 }
 
-/// The tasks of a contraction, a consumer of which uses this many bytes of results while they are in the cache.
+/// The number of tasks of a contraction whose consumer is to find the results, this many bytes, in the cache.
 fn consumed_tasks(results: usize) -> usize {
     results.div_ceil(TASK_BYTES)
 }

@@ -35,8 +35,7 @@ struct Operand {
     size: usize,
 }
 
-/// The most bytes of columns of a batch that pass by for the rows of each task of a chain: the second or third cache has
-/// them.
+/// The most bytes of columns of a batch that each task of a chain may read for its rows: they stay in the second or third cache.
 const CHAINED_COLUMNS: usize = 4 << 20;
 
 impl StridedContraction {
@@ -130,8 +129,7 @@ impl StridedContraction {
         })
     }
 
-    /// The same in a task for each of these ranges of elements of a buffer of its step, which are rows of it, one after the
-    /// other; `None` if they are not.
+    /// As [`PackedContraction::by_rows`].
     pub(super) fn by_rows(
         &self,
         buffer: BufferId,
@@ -201,7 +199,7 @@ impl StridedContraction {
         self.kernel.elements()[2].saturating_mul(self.element.bytes())
     }
 
-    /// Whether all columns of a batch may pass by for a few rows at a time.
+    /// Whether all columns of a batch may be read again for a few rows at a time.
     pub(super) fn columns_stay_cached(&self) -> bool {
         self.kernel.columns_stay_cached()
     }
@@ -408,7 +406,7 @@ fn plan(
     if smaller <= tasks {
         return plan(tasks);
     }
-    // More tasks are not worth to pack more at a time.
+    // More tasks are not worth it if they need more shared memory for packed panels.
     let (smaller, plain) = (plan(smaller), plan(tasks));
     match plain.shared_bytes() < smaller.shared_bytes() {
         true => plain,
@@ -419,9 +417,9 @@ fn plan(
 /// The least bytes of results of a task of a chain.
 const LEAST_TASK_BYTES: usize = 64 << 10;
 
-/// How the kernel is cut into tasks of whole rows for `workers` threads, each of as many bytes of results as the columns of a batch
-/// are, which each task reads, but of [`LEAST_TASK_BYTES`] to [`TASK_BYTES`], and at least `least` elements of them; `None` if all
-/// columns of a batch are more than may pass by for each.
+/// How the kernel is cut into tasks of whole rows for `workers` threads, each of at least `least` elements of results; `None` if
+/// the columns of a batch, which each task reads, are more than [`CHAINED_COLUMNS`]. A task has about as many bytes of results as
+/// it reads of columns, within [`LEAST_TASK_BYTES`] and [`TASK_BYTES`].
 fn plan_rows(
     kernel: &kernels::PreparedContraction,
     problem: &kernels::Contraction,
