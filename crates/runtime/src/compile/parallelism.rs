@@ -8,10 +8,11 @@ use vinelift_nest::Work;
 /// The least cost of a share.
 const LEAST_SHARE: u64 = Work::LEAST_SHARE as u64 / 10;
 
-/// The least cost for each thread at which a kernel is cut into [`TASKS_PER_THREAD`] tasks a thread, so that a thread
-/// which is late leaves some of its share to others.
+/// The number of tasks for each of several threads, so that a thread which is late leaves some of its share to others.
+pub(crate) const TASKS_PER_THREAD: usize = 4;
+
+/// The least cost for each thread at which code is cut into [`TASKS_PER_THREAD`] tasks a thread, and not into one.
 const LEAST_FOR_MORE_TASKS: u64 = 100_000;
-const TASKS_PER_THREAD: usize = 4;
 
 /// The most bytes that a piece of several stages uses: they stay in the cache from one stage to the next.
 const PIECE_BYTES: usize = 128 << 10;

@@ -1,6 +1,7 @@
 //! Contractions of rows with constants of few bits whose sums are scaled group by group.
 
-use super::{Kind, MOST_SCRATCH, PackedContraction, Place, in_buffer, isa, sharing, tasks_of};
+use super::tasks::{sharing, tasks_of};
+use super::{ContractionKind, MOST_SCRATCH, PackedContraction, Place, in_buffer, isa};
 use crate::compile::Settings;
 use crate::compile::constant_operand::{CodingSource, Constants, is_of_left, is_of_right};
 use crate::compile::slot::Slot;
@@ -83,7 +84,7 @@ impl GroupedContraction {
             out: contraction.out,
         };
         Some(PackedContraction {
-            kind: Kind::Grouped(Box::new(contraction)),
+            kind: ContractionKind::Grouped(Box::new(contraction)),
             workers,
             cost,
         })

@@ -1,8 +1,10 @@
 //! Contractions that a kernel made for them runs, with constant operands packed beforehand.
 
 mod grouped;
+mod operands;
 mod problem;
 mod strided;
+mod tasks;
 mod winograd;
 
 use crate::compile::Settings;
@@ -12,6 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use strided::StridedContraction;
+use tasks::tasks_of;
 use vinelift_codegen::{Pointer, Vectors};
 use vinelift_kernels as kernels;
 use vinelift_kernels::Packed;
@@ -20,14 +23,14 @@ use winograd::Convolution;
 
 /// A contraction with its kernel, how that is cut into tasks, and its constant operands as the kernel reads them.
 pub(crate) struct PackedContraction {
-    kind: Kind,
+    kind: ContractionKind,
     /// The number of threads that share it.
     pub(crate) workers: usize,
     /// Its cost, with that of the consumer that is fused with it: nanoseconds on one thread.
     pub(crate) cost: u64,
 }
 
-enum Kind {
+enum ContractionKind {
     /// Of any strided operands.
     Strided(StridedContraction),
     /// Of rows with codes whose sums are scaled group by group.
@@ -61,11 +64,11 @@ impl PackedContraction {
         slots: &[Slot],
         settings: &Settings<'_>,
     ) -> Option<PackedContraction> {
-        let Kind::Strided(contraction) = &self.kind else {
+        let ContractionKind::Strided(contraction) = &self.kind else {
             return None;
         };
         Some(PackedContraction {
-            kind: Kind::Strided(contraction.in_step(step, slots, settings)?),
+            kind: ContractionKind::Strided(contraction.in_step(step, slots, settings)?),
             ..*self
         })
     }
@@ -78,11 +81,11 @@ impl PackedContraction {
         elements: &[Range<usize>],
         workers: usize,
     ) -> Option<PackedContraction> {
-        let Kind::Strided(contraction) = &self.kind else {
+        let ContractionKind::Strided(contraction) = &self.kind else {
             return None;
         };
         Some(PackedContraction {
-            kind: Kind::Strided(contraction.by_rows(buffer, elements)?),
+            kind: ContractionKind::Strided(contraction.by_rows(buffer, elements)?),
             workers,
             cost: self.cost,
         })
@@ -91,7 +94,7 @@ impl PackedContraction {
     /// The number of tasks of whole rows, at least `tasks`, for `workers` threads; `None` if it does not pay that each task reads all
     /// columns.
     pub(crate) fn row_tasks(&self, tasks: usize, workers: usize) -> Option<usize> {
-        let Kind::Strided(contraction) = &self.kind else {
+        let ContractionKind::Strided(contraction) = &self.kind else {
             return None;
         };
         let pays = contraction.columns_stay_cached();
@@ -101,26 +104,26 @@ impl PackedContraction {
     /// The bytes of the results.
     pub(crate) fn result_bytes(&self) -> Option<usize> {
         match &self.kind {
-            Kind::Strided(contraction) => Some(contraction.result_bytes()),
-            Kind::Grouped(_) | Kind::Winograd(_) => None,
+            ContractionKind::Strided(contraction) => Some(contraction.result_bytes()),
+            ContractionKind::Grouped(_) | ContractionKind::Winograd(_) => None,
         }
     }
 
     /// The buffer of the step that it writes.
     pub(crate) fn results(&self) -> BufferId {
         match &self.kind {
-            Kind::Strided(contraction) => contraction.results(),
-            Kind::Grouped(contraction) => contraction.results(),
-            Kind::Winograd(convolution) => convolution.results(),
+            ContractionKind::Strided(contraction) => contraction.results(),
+            ContractionKind::Grouped(contraction) => contraction.results(),
+            ContractionKind::Winograd(convolution) => convolution.results(),
         }
     }
 
     /// Bytes of scratch memory for a run: of what all workers share, and of each.
     pub(crate) fn scratch_bytes(&self) -> usize {
         let (shared, of_worker) = match &self.kind {
-            Kind::Strided(contraction) => contraction.scratch_bytes(),
-            Kind::Grouped(contraction) => (0, contraction.worker_bytes()),
-            Kind::Winograd(convolution) => (0, convolution.worker_bytes()),
+            ContractionKind::Strided(contraction) => contraction.scratch_bytes(),
+            ContractionKind::Grouped(contraction) => (0, contraction.worker_bytes()),
+            ContractionKind::Winograd(convolution) => (0, convolution.worker_bytes()),
         };
         shared + of_worker * self.workers
     }
@@ -128,9 +131,9 @@ impl PackedContraction {
     /// Operands that are constant, packed.
     pub(crate) fn packed(&self) -> impl Iterator<Item = &Arc<Packed>> {
         let operands = match &self.kind {
-            Kind::Strided(contraction) => contraction.operands(),
-            Kind::Grouped(contraction) => [None, Some(contraction.columns())],
-            Kind::Winograd(convolution) => [None, Some(convolution.windows())],
+            ContractionKind::Strided(contraction) => contraction.operands(),
+            ContractionKind::Grouped(contraction) => [None, Some(contraction.columns())],
+            ContractionKind::Winograd(convolution) => [None, Some(convolution.windows())],
         };
         operands.into_iter().flatten()
     }
@@ -138,9 +141,9 @@ impl PackedContraction {
     /// The buffers of the step that a run needs: not operands that are packed.
     pub(crate) fn needs(&self) -> impl Iterator<Item = usize> {
         let buffers = match &self.kind {
-            Kind::Strided(contraction) => contraction.needs(),
-            Kind::Grouped(contraction) => contraction.needs(),
-            Kind::Winograd(convolution) => convolution.needs(),
+            ContractionKind::Strided(contraction) => contraction.needs(),
+            ContractionKind::Grouped(contraction) => contraction.needs(),
+            ContractionKind::Winograd(convolution) => convolution.needs(),
         };
         buffers.into_iter().flatten().map(|b| b.0 as usize)
     }
@@ -148,18 +151,18 @@ impl PackedContraction {
     /// The kernel, for texts.
     pub(crate) fn name(&self) -> &str {
         match &self.kind {
-            Kind::Strided(contraction) => contraction.name(),
-            Kind::Grouped(contraction) => contraction.name(),
-            Kind::Winograd(convolution) => convolution.name(),
+            ContractionKind::Strided(contraction) => contraction.name(),
+            ContractionKind::Grouped(contraction) => contraction.name(),
+            ContractionKind::Winograd(convolution) => convolution.name(),
         }
     }
 
     /// Its floating-point operations, in all turns.
     pub(crate) fn flops(&self) -> u64 {
         match &self.kind {
-            Kind::Strided(contraction) => contraction.flops(),
-            Kind::Grouped(contraction) => contraction.flops(),
-            Kind::Winograd(convolution) => convolution.flops(),
+            ContractionKind::Strided(contraction) => contraction.flops(),
+            ContractionKind::Grouped(contraction) => contraction.flops(),
+            ContractionKind::Winograd(convolution) => convolution.flops(),
         }
     }
 
@@ -167,27 +170,27 @@ impl PackedContraction {
     /// each lie together.
     pub(crate) fn regions(&self) -> Option<Vec<Range<usize>>> {
         match &self.kind {
-            Kind::Strided(contraction) => contraction.regions(),
-            Kind::Grouped(contraction) => contraction.regions(),
-            Kind::Winograd(convolution) => convolution.regions(),
+            ContractionKind::Strided(contraction) => contraction.regions(),
+            ContractionKind::Grouped(contraction) => contraction.regions(),
+            ContractionKind::Winograd(convolution) => convolution.regions(),
         }
     }
 
     /// Whether the results may be in a [window](crate::compile::chain::Window).
     pub(crate) fn writes_windows(&self) -> bool {
         match self.kind {
-            Kind::Strided(_) | Kind::Winograd(_) => true,
-            Kind::Grouped(_) => false,
+            ContractionKind::Strided(_) | ContractionKind::Winograd(_) => true,
+            ContractionKind::Grouped(_) => false,
         }
     }
 
     /// The number of tasks of a phase.
     pub(crate) fn tasks(&self, phase: usize) -> usize {
         match &self.kind {
-            Kind::Strided(contraction) => contraction.tasks(phase),
-            Kind::Grouped(_) | Kind::Winograd(_) if phase == PACKING => 0,
-            Kind::Grouped(contraction) => contraction.tasks(),
-            Kind::Winograd(convolution) => convolution.tasks(),
+            ContractionKind::Strided(contraction) => contraction.tasks(phase),
+            ContractionKind::Grouped(_) | ContractionKind::Winograd(_) if phase == PACKING => 0,
+            ContractionKind::Grouped(contraction) => contraction.tasks(),
+            ContractionKind::Winograd(convolution) => convolution.tasks(),
         }
     }
 
@@ -212,13 +215,13 @@ impl PackedContraction {
         // SAFETY: the caller vouches for the memory, as this function's contract lists.
         unsafe {
             match &self.kind {
-                Kind::Strided(contraction) => {
+                ContractionKind::Strided(contraction) => {
                     contraction.task(buffers, scratch, (turn, phase), task, worker, stop)
                 }
-                Kind::Grouped(contraction) => {
+                ContractionKind::Grouped(contraction) => {
                     contraction.task(buffers, scratch, task, worker, stop)
                 }
-                Kind::Winograd(convolution) => {
+                ContractionKind::Winograd(convolution) => {
                     convolution.task(buffers, scratch, task, worker, stop)
                 }
             }
@@ -246,33 +249,6 @@ fn in_buffer(
     let moved = regions.map(|region| region.map(|r| r.start + base..r.end + base));
     moved.collect()
 }
-
-/// How a contraction of `flops` floating-point operations is shared: its cost with that of what is fused with it, in
-/// nanoseconds on one thread, and the number of threads.
-fn sharing(flops: u64, consumers: Option<Consumers>, threads: usize) -> (u64, usize) {
-    let consumers = consumers.map_or(0, |consumers| consumers.cost);
-    let cost = (flops / FLOPS_PER_NANOSECOND).saturating_add(consumers);
-    (cost, crate::compile::parallelism::workers(cost, threads))
-}
-
-/// The number of tasks for this many threads.
-fn tasks_of(workers: usize) -> usize {
-    match workers {
-        1 => 1,
-        _ => TASKS_PER_THREAD * workers,
-    }
-}
-
-/// The number of tasks of a contraction whose consumer is to find the results, this many bytes, in the cache.
-fn consumed_tasks(results: usize) -> usize {
-    results.div_ceil(TASK_BYTES)
-}
-
-/// The bytes of results that a task may leave to a consumer that is fused with it: they are still in the cache.
-const TASK_BYTES: usize = 256 << 10;
-
-/// The floating-point operations in a nanosecond of a slow thread, so that costs are rather too small.
-const FLOPS_PER_NANOSECOND: u64 = 60;
 
 /// The kernels that a contraction may be fused with.
 #[derive(Clone, Copy, Default)]
@@ -316,9 +292,6 @@ impl Place {
 /// The phase in which operands are packed, and the one after it.
 pub(crate) const PACKING: usize = 0;
 pub(crate) const COMPUTING: usize = 1;
-
-/// The number of tasks for each of several threads, so that a thread which is late leaves its share to others.
-const TASKS_PER_THREAD: usize = 4;
 
 /// The most that one contraction may use besides its operands.
 const MOST_SCRATCH: usize = 1 << 30;

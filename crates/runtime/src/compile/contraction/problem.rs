@@ -59,6 +59,17 @@ pub(super) fn results(problem: &kernels::Contraction) -> usize {
     dims.map(|dim| dim.extent).fold(1, usize::saturating_mul)
 }
 
+/// How far the operands and the result of a contraction move from turn to turn.
+pub(super) fn turn(contraction: &Contraction) -> Stride {
+    let still = Stride {
+        extent: 1,
+        left: 0,
+        right: 0,
+        out: 0,
+    };
+    contraction.turn.unwrap_or(still)
+}
+
 fn dim(axis: &Stride) -> kernels::Dim {
     kernels::Dim::new(axis.extent, axis.left, axis.right, axis.out)
 }

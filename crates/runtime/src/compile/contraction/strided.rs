@@ -1,12 +1,13 @@
 //! Contractions over strided operands.
 
-use super::problem::{element, problem, results};
+use super::operands::{constant_operands, form, pack};
+use super::problem::{element, problem, results, turn};
+use super::tasks::{plan, plan_rows, sharing};
 use super::{
-    Kind, MOST_SCRATCH, Neighbours, PACKING, PackedContraction, Place, TASK_BYTES, consumed_tasks,
-    in_buffer, isa, sharing, tasks_of,
+    ContractionKind, MOST_SCRATCH, Neighbours, PACKING, PackedContraction, Place, in_buffer, isa,
 };
 use crate::compile::Settings;
-use crate::compile::constant_operand::{CodingSource, Constants, is_of_left, is_of_right};
+use crate::compile::constant_operand::Constants;
 use crate::compile::slot::Slot;
 use std::ops::Range;
 use std::slice::from_raw_parts;
@@ -34,9 +35,6 @@ struct Operand {
     /// The bytes of an element where they are not.
     size: usize,
 }
-
-/// The most bytes of columns of a batch that each task of a chain may read for its rows: they stay in the second or third cache.
-const CHAINED_COLUMNS: usize = 4 << 20;
 
 impl StridedContraction {
     /// Of the only stage of `step`. `slots` says where each of its buffers is found. `None` if there is no kernel for the
@@ -93,7 +91,7 @@ impl StridedContraction {
             plan: Arc::new(plan),
         };
         Some(PackedContraction {
-            kind: Kind::Strided(contraction),
+            kind: ContractionKind::Strided(contraction),
             workers,
             cost,
         })
@@ -316,133 +314,4 @@ impl StridedContraction {
             stop,
         }
     }
-}
-
-/// How far the operands and the result of a contraction move from turn to turn.
-fn turn(contraction: &Contraction) -> Stride {
-    let still = Stride {
-        extent: 1,
-        left: 0,
-        right: 0,
-        out: 0,
-    };
-    contraction.turn.unwrap_or(still)
-}
-
-/// The bytes of an operand that is constant, and how they are coded, if they are.
-type Constant<'a> = Option<(&'a [u8], Option<CodingSource>)>;
-
-/// The operands, if they are constant; `None` if there is no kernel for one of them.
-fn constant_operands<'a>(
-    constants: &Constants<'a>,
-    contraction: &Contraction,
-) -> Option<[Constant<'a>; 2]> {
-    let (left, right, turn) = (&contraction.left, &contraction.right, turn(contraction));
-    Some([
-        constants.factor(contraction, left, turn.left, is_of_left)?,
-        constants.factor(contraction, right, turn.right, is_of_right)?,
-    ])
-}
-
-/// How the kernel reads an operand.
-fn form(operand: &Constant<'_>) -> Form {
-    match operand {
-        None => Form::Plain,
-        Some((_, None)) => Form::Packed,
-        Some((_, Some(_))) => Form::Coded,
-    }
-}
-
-/// The operands as the kernel reads them: constants are packed, the others stay as they are. `None` if memory is short.
-fn pack(
-    kernel: &kernels::PreparedContraction,
-    contraction: &Contraction,
-    constants: &Constants<'_>,
-    [left, right]: [Constant<'_>; 2],
-    settings: &Settings<'_>,
-) -> Option<[Option<Arc<Packed>>; 2]> {
-    let operand = |factor: &Factor, operand: Constant<'_>, is_left: bool| {
-        let Some((bytes, source)) = &operand else {
-            return Some(None);
-        };
-        let layout = || match is_left {
-            true => kernel.left_layout(),
-            false => kernel.right_layout(),
-        };
-        let packed = || {
-            let is_own = if is_left { is_of_left } else { is_of_right };
-            let coding = |source| constants.coding(contraction, factor, source, is_own);
-            match (source, is_left) {
-                (Some(source), true) => kernel.pack_left_coded(bytes, &coding(source)?),
-                (Some(source), false) => kernel.pack_right_coded(bytes, &coding(source)?),
-                (None, true) => kernel.pack_left(bytes),
-                (None, false) => kernel.pack_right(bytes),
-            }
-        };
-        let operands = &settings.shared.operands;
-        let address = constants.address(factor);
-        let packed = operands.get(address, (bytes, source.as_ref()), layout, packed)?;
-        Some(Some(packed))
-    };
-    Some([
-        operand(&contraction.left, left, true)?,
-        operand(&contraction.right, right, false)?,
-    ])
-}
-
-/// How the kernel is cut into tasks for `workers` threads. `consumed`: the bytes of the results, if a consumer uses those
-/// of each task while they are in the cache.
-fn plan(
-    kernel: &kernels::PreparedContraction,
-    packed: [&Option<Arc<Packed>>; 2],
-    workers: usize,
-    consumed: Option<usize>,
-) -> kernels::TaskPartition {
-    let [left, right] = packed.map(|side| side.as_ref().map_or(Form::Plain, |p| p.form()));
-    let plan = |tasks| kernel.plan(left, right, tasks);
-    let tasks = tasks_of(workers);
-    let smaller = consumed.map_or(tasks, consumed_tasks);
-    let smaller = smaller.min(kernel.most_row_tasks());
-    if smaller <= tasks {
-        return plan(tasks);
-    }
-    // More tasks are not worth it if they need more shared memory for packed panels.
-    let (smaller, plain) = (plan(smaller), plan(tasks));
-    match plain.shared_bytes() < smaller.shared_bytes() {
-        true => plain,
-        false => smaller,
-    }
-}
-
-/// The least bytes of results of a task of a chain.
-const LEAST_TASK_BYTES: usize = 64 << 10;
-
-/// How the kernel is cut into tasks of whole rows for `workers` threads, each of at least `least` elements of results; `None` if
-/// the columns of a batch, which each task reads, are more than [`CHAINED_COLUMNS`]. A task has about as many bytes of results as
-/// it reads of columns, within [`LEAST_TASK_BYTES`] and [`TASK_BYTES`].
-fn plan_rows(
-    kernel: &kernels::PreparedContraction,
-    problem: &kernels::Contraction,
-    workers: usize,
-    least: usize,
-) -> Option<kernels::TaskPartition> {
-    let columns = match kernel.rows_are_left() {
-        true => &problem.n,
-        false => &problem.m,
-    };
-    let points = |dims: &[kernels::Dim]| {
-        let extents = dims.iter().map(|dim| dim.extent);
-        extents.fold(1, usize::saturating_mul)
-    };
-    let (length, size) = (points(columns).max(1), problem.element.bytes());
-    let bytes = length
-        .saturating_mul(points(&problem.k))
-        .saturating_mul(size);
-    let tasks = tasks_of(workers);
-    let results = results(problem).saturating_mul(size);
-    let task_bytes = bytes.clamp(LEAST_TASK_BYTES, TASK_BYTES);
-    let tasks = tasks.max(results.div_ceil(task_bytes));
-    let ranges = kernel.row_ranges(tasks, least.div_ceil(length));
-    let pays = bytes <= CHAINED_COLUMNS;
-    pays.then(|| kernel.plan_rows(Form::Plain, Form::Plain, &ranges))?
 }

@@ -1,10 +1,8 @@
 //! Convolutions of bytes with constant windows of 3 × 3.
 
 use super::problem::{element, problem, results};
-use super::{
-    Consumers, Kind, MOST_SCRATCH, PackedContraction, Place, consumed_tasks, in_buffer, isa,
-    sharing, tasks_of,
-};
+use super::tasks::{consumed_tasks, sharing, tasks_of};
+use super::{Consumers, ContractionKind, MOST_SCRATCH, PackedContraction, Place, in_buffer, isa};
 use crate::compile::Settings;
 use crate::compile::constant_operand::{Constants, is_of_left, is_of_right};
 use crate::compile::slot::Slot;
@@ -78,7 +76,7 @@ impl Convolution {
             out: *out,
         };
         Some(PackedContraction {
-            kind: Kind::Winograd(Box::new(convolution)),
+            kind: ContractionKind::Winograd(Box::new(convolution)),
             workers,
             cost,
         })
