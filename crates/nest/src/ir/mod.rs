@@ -13,7 +13,6 @@ mod ids;
 mod nest;
 mod operators;
 mod parse;
-mod part_of;
 mod patterns;
 mod print;
 mod reciprocal;
@@ -35,9 +34,9 @@ pub(crate) use nest::one_line;
 pub use nest::{Buffer, Layer, Nest, Role, Site, row_major};
 pub use operators::{Binary, Unary};
 pub use parse::{ParseError, parse};
-pub use part_of::part_of;
 pub(crate) use patterns::{as_binary, as_select, float};
 pub(crate) use print::{binary_name, indexed_load, infix, unary_name};
+pub use reciprocal::part_of;
 pub(crate) use reciprocal::reciprocal;
 pub(crate) use rewrite::{
     rebound, replace_axes, rewrite, rewrite_stage, rewrite_those, substitute,

@@ -1,5 +1,24 @@
 //! Quotients by a constant, without a division.
 
+use super::Scalar;
+use super::build::{fma, number};
+use vinelift_tensor::ElementType::F32;
+
+/// `x / whole` for an `x` that is one of the integers from 0 to `whole`; for any other `x` some number.
+///
+/// The bits are those of the quotient. Where `fma(x, high, x · low)`, with `high + low ≈ 1 / whole`, has them for all these
+/// integers, it takes the place of the division, which takes three times as long.
+pub fn part_of(x: &Scalar, whole: u32) -> Scalar {
+    let factors = (x.ty() == F32).then(|| factors_of_whole(whole)).flatten();
+    match factors {
+        Some([high, low]) => {
+            let [high, low] = [high, low].map(|factor| number(f64::from(factor), F32));
+            fma(x, &high, &(x * &low))
+        }
+        None => x / number(f64::from(whole), x.ty()),
+    }
+}
+
 /// `high` and `low` for which `fma(x, high, x · low)` has the bits of `x / divisor`, for all finite `x` but -0 of which neither the
 /// quotient nor a product overflows or underflows; `None` if there are none, or the divisor is not between 2⁻⁶⁰ and 2⁶⁰.
 ///
@@ -40,17 +59,31 @@ pub(crate) fn reciprocal(divisor: f32) -> Option<[f32; 2]> {
     are_quotients.then_some(factors)
 }
 
+/// `high` and `low` for [`part_of`].
+fn factors_of_whole(whole: u32) -> Option<[f32; 2]> {
+    if !(1..=MOST_WHOLE).contains(&whole) {
+        return None;
+    }
+    let divisor = whole as f32;
+    let factors = parts(divisor);
+    let is_quotient = |x: u32| is_quotient(x as f32, divisor, factors);
+    (0..=whole).all(is_quotient).then_some(factors)
+}
+
 /// The reciprocal as it is rounded, and what it lacks.
-pub(super) fn parts(divisor: f32) -> [f32; 2] {
+fn parts(divisor: f32) -> [f32; 2] {
     let exact = f64::from(divisor).recip();
     let high = exact as f32;
     [high, (exact - f64::from(high)) as f32]
 }
 
 /// Whether `fma(x, high, x · low)` has the bits of `x / divisor`.
-pub(super) fn is_quotient(x: f32, divisor: f32, [high, low]: [f32; 2]) -> bool {
+fn is_quotient(x: f32, divisor: f32, [high, low]: [f32; 2]) -> bool {
     x.mul_add(high, x * low).to_bits() == (x / divisor).to_bits()
 }
+
+/// The largest `whole` for which [`part_of`] tries factors: it compares all quotients.
+const MOST_WHOLE: u32 = u16::MAX as u32;
 
 /// The least significand.
 const FIRST: u64 = 1 << 23;
@@ -106,6 +139,18 @@ mod tests {
         for divisor in [0.0, -1.0, 1e-30, 1e30, f32::INFINITY, f32::NAN] {
             assert_eq!(reciprocal(divisor), None);
         }
+    }
+
+    /// The numbers of levels that networks have, less one.
+    #[test]
+    fn usual_wholes_need_no_division() {
+        for whole in [
+            1, 2, 3, 7, 15, 31, 63, 127, 254, 255, 511, 1023, 4095, 65535,
+        ] {
+            assert!(factors_of_whole(whole).is_some(), "{whole}");
+        }
+        assert_eq!(factors_of_whole(0), None);
+        assert_eq!(factors_of_whole(MOST_WHOLE + 1), None);
     }
 
     proptest! {
