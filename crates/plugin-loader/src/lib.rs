@@ -6,12 +6,14 @@
 //! libraries that it needs, and this loader makes the functions of the one that is there visible to it. What both take
 //! from it has not changed between 2026.1 and 2026.4; other versions are refused.
 
-// Without a way to throw, there is nothing in it.
+// Without a compiler for C++ there is no function that throws, and so nothing here.
 #![cfg(can_throw)]
 
-use libc::{RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOLOAD, RTLD_NOW, c_char, c_int, c_void};
-use std::ffi::{CStr, CString, OsStr};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+mod libraries;
+
+use libc::{RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOLOAD, RTLD_NOW, c_char, c_void};
+use libraries::{Library, loaded, own_file, text};
+use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 
 /// The first version of OpenVINO that the device works with: year and release of it.
@@ -69,8 +71,10 @@ pub unsafe extern "C-unwind" fn create_plugin_engine(plugin: *mut c_void) {
 
 /// The function that makes the device, and the functions of the engine.
 fn find() -> Result<(Create, *const c_void), Refusal> {
-    let openvino = only(libraries())?;
-    let library = open(&openvino, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL)?;
+    let openvino = only(loaded("libopenvino.so"))?;
+    let flags = RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL;
+    // SAFETY: the file is loaded already.
+    let library = unsafe { Library::open(&openvino, flags) }.map_err(Refusal::Load)?;
     let version = version(library);
     if !is_served(&version) {
         return Err(Refusal::Version {
@@ -78,7 +82,8 @@ fn find() -> Result<(Create, *const c_void), Refusal> {
             path: openvino.display().to_string(),
         });
     }
-    let folder = own_folder()?;
+    let own = own_file().and_then(|file| Some(file.parent()?.to_owned()));
+    let folder = own.ok_or_else(|| Refusal::Load("its own file cannot be found".to_owned()))?;
     let engine = function(&folder.join(ENGINE), c"vinelift_engine")?;
     let create = function(&folder.join(DEVICE), c"vinelift_create_device")?;
     // SAFETY: these are the types of the functions of these names in our own libraries.
@@ -89,51 +94,21 @@ fn find() -> Result<(Create, *const c_void), Refusal> {
     }
 }
 
-/// The function of this name in one of our libraries, which stays open.
+/// The function of this name in one of our libraries.
 fn function(library: &Path, name: &CStr) -> Result<*mut c_void, Refusal> {
-    let library = open(library, RTLD_NOW | RTLD_LOCAL)?;
-    // SAFETY: the library is open, and the name ends in NUL.
-    let found = unsafe { libc::dlsym(library, name.as_ptr()) };
-    match found.is_null() {
-        false => Ok(found),
-        true => Err(Refusal::Load(last_error())),
-    }
+    // SAFETY: our own libraries do nothing unsound while they are loaded.
+    let library = unsafe { Library::open(library, RTLD_NOW | RTLD_LOCAL) };
+    let found = library.and_then(|library| library.symbol(name));
+    found.map_err(Refusal::Load)
 }
 
-/// The files of OpenVINO's core library that are in this process.
-fn libraries() -> Vec<PathBuf> {
-    unsafe extern "C" fn look(
-        info: *mut libc::dl_phdr_info,
-        _: usize,
-        found: *mut c_void,
-    ) -> c_int {
-        // SAFETY: the system gives a description whose name, if it has one, is a text; and what `libraries` passed.
-        let (name, found) = unsafe {
-            let name = (*info).dlpi_name;
-            if name.is_null() {
-                return 0;
-            }
-            (CStr::from_ptr(name), &mut *found.cast::<Vec<PathBuf>>())
-        };
-        let path = Path::new(OsStr::from_bytes(name.to_bytes()));
-        let file = path.file_name().map_or(&[][..], OsStrExt::as_bytes);
-        if file.starts_with(b"libopenvino.so") {
-            found.push(path.to_owned());
-        }
-        0
-    }
-    let mut found = Vec::new();
-    // SAFETY: the function takes the list, and does nothing with it afterwards.
-    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
-    found
-}
-
+/// The file of OpenVINO's core library, if there is one in the process and no other.
 fn only(found: Vec<PathBuf>) -> Result<PathBuf, Refusal> {
-    let text = |path: &PathBuf| path.display().to_string();
+    let shown = |path: &PathBuf| path.display().to_string();
     match &found[..] {
         [] => Err(Refusal::Missing),
         [one] => Ok(one.clone()),
-        [one, other, ..] => Err(Refusal::Two(text(one), text(other))),
+        [one, other, ..] => Err(Refusal::Two(shown(one), shown(other))),
     }
 }
 
@@ -145,18 +120,14 @@ struct Version {
 }
 
 /// The version of an OpenVINO, such as `2026.4.1-22982-e213a147257`.
-fn version(library: *mut c_void) -> String {
-    // SAFETY: the library is open, and the name ends in NUL.
-    let get = unsafe { libc::dlsym(library, c"get_openvino_version".as_ptr()) };
-    if get.is_null() {
+fn version(library: Library) -> String {
+    let Ok(get) = library.symbol(c"get_openvino_version") else {
         return "an unknown version".to_owned();
-    }
-    // SAFETY: all versions declare it so, with texts that stay.
+    };
+    // SAFETY: all versions declare the function so, and its texts stay.
     unsafe {
         let get = std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> Version>(get);
-        CStr::from_ptr(get().build_number)
-            .to_string_lossy()
-            .into_owned()
+        text(get().build_number)
     }
 }
 
@@ -166,48 +137,6 @@ fn is_served(version: &str) -> bool {
         (Some(Ok(year)), Some(Ok(release))) => (FIRST..=LAST).contains(&(year, release)),
         _ => false,
     }
-}
-
-fn open(path: &Path, flags: c_int) -> Result<*mut c_void, Refusal> {
-    let name = CString::new(path.as_os_str().as_bytes());
-    let name = name.map_err(|error| Refusal::Load(error.to_string()))?;
-    // SAFETY: the name is a text; the file is OpenVINO's, which is loaded already, or our own.
-    let library = unsafe { libc::dlopen(name.as_ptr(), flags) };
-    match library.is_null() {
-        false => Ok(library),
-        true => Err(Refusal::Load(last_error())),
-    }
-}
-
-/// Why the system's loader failed last.
-fn last_error() -> String {
-    // SAFETY: it returns a text, or null.
-    unsafe {
-        let text = libc::dlerror();
-        match text.is_null() {
-            true => "unknown".to_owned(),
-            false => CStr::from_ptr(text).to_string_lossy().into_owned(),
-        }
-    }
-}
-
-/// The folder of this file.
-fn own_folder() -> Result<PathBuf, Refusal> {
-    let fail = || Refusal::Load("its own file cannot be found".to_owned());
-    // SAFETY: it is all pointers, for which null is a value.
-    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-    let here = own_folder as fn() -> Result<PathBuf, Refusal> as *const c_void;
-    // SAFETY: the address is one of this file's, and the description is to be written.
-    let found = unsafe { libc::dladdr(here, &mut info) };
-    if found == 0 || info.dli_fname.is_null() {
-        return Err(fail());
-    }
-    // SAFETY: it is a text that stays.
-    let name = unsafe { CStr::from_ptr(info.dli_fname) }
-        .to_bytes()
-        .to_vec();
-    let path = PathBuf::from(std::ffi::OsString::from_vec(name));
-    path.parent().map(Path::to_owned).ok_or_else(fail)
 }
 
 #[cfg(test)]
@@ -251,6 +180,9 @@ mod tests {
             only(vec!["a".into(), "b".into()]),
             Err(Refusal::Two(..))
         ));
-        assert!(libraries().is_empty(), "a test is no process of OpenVINO");
+        assert!(
+            loaded("libopenvino.so").is_empty(),
+            "a test is no process of OpenVINO"
+        );
     }
 }
