@@ -20,7 +20,7 @@ use vinelift_tensor::{Extent, Formula, PartialShape};
 /// A `T` made for all shapes of a class; their keys are of one [`KeyKind`](crate::plan_key::KeyKind).
 pub(crate) struct Class<T> {
     /// An entry for each of [`PlanKey::numbers`], in order.
-    pub(crate) pattern: Vec<Place>,
+    pub(crate) pattern: Vec<Entry>,
     pub(crate) symbols: Symbols,
     /// Why numbers that may change have no symbols of their own, in the order in which that was found.
     pub(crate) pins: Vec<Pin>,
@@ -32,13 +32,13 @@ pub(crate) struct Class<T> {
 /// The findings of lowering about each number of a key, with their reasons.
 #[derive(Default)]
 pub(crate) struct Settled {
-    places: Vec<Place>,
+    entries: Vec<Entry>,
     pins: Vec<Pin>,
 }
 
-/// A number of a key as the class has it.
+/// What a class has in place of a number of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Entry {
     Number(i64),
     Symbol(Affine),
 }
@@ -120,18 +120,18 @@ impl<T> Class<T> {
         let is_static = is_static(example, is_input_static, inferred);
         let is_static = is_static.into_iter().chain(std::iter::repeat(false));
         let may_be = |n: i64| usize::try_from(n).is_ok_and(Extent::may_be);
-        let places = numbers.iter().zip(is_static).enumerate();
-        let mut pattern: Vec<Place> = places
+        let positions = numbers.iter().zip(is_static).enumerate();
+        let mut pattern: Vec<Entry> = positions
             .map(|(k, (n, is_static))| match is_static || !may_be(*n) {
-                true => Place::Number(*n),
-                false => Place::Symbol(Affine::of(k)),
+                true => Entry::Number(*n),
+                false => Entry::Symbol(Affine::of(k)),
             })
             .collect();
-        if !pattern.iter().any(|p| matches!(p, Place::Symbol(..))) {
+        if !pattern.iter().any(|p| matches!(p, Entry::Symbol(..))) {
             return Err(Alone::Unsuited(None));
         }
-        let Settled { places, mut pins } = settled.unwrap_or_default();
-        pattern[..places.len()].copy_from_slice(&places);
+        let Settled { entries, mut pins } = settled.unwrap_or_default();
+        pattern[..entries.len()].copy_from_slice(&entries);
         share(&mut pattern, &numbers, numbers.len() - example.room.len());
         let unsuited = |error: E| Alone::Unsuited(Some(error.to_string()));
         for _ in 0..MOST_ROUNDS {
@@ -165,7 +165,7 @@ impl<T> Class<T> {
     /// The pattern of the class, and why it is so.
     pub(crate) fn settled(&self) -> Settled {
         Settled {
-            places: self.pattern.clone(),
+            entries: self.pattern.clone(),
             pins: self.pins.clone(),
         }
     }
@@ -173,11 +173,11 @@ impl<T> Class<T> {
     /// The values of the symbols for `key`, which is of the kind of the example, if it belongs to the class.
     pub(crate) fn values(&self, key: &PlanKey) -> Option<Vec<usize>> {
         let mut given: Vec<usize> = Vec::new();
-        for (place, found) in self.pattern.iter().zip(key.numbers()) {
-            match *place {
-                Place::Number(number) if number == found => {}
-                Place::Number(_) => return None,
-                Place::Symbol(of) => match (of.symbol_at(found)?, given.get(of.symbol)) {
+        for (entry, found) in self.pattern.iter().zip(key.numbers()) {
+            match *entry {
+                Entry::Number(number) if number == found => {}
+                Entry::Number(_) => return None,
+                Entry::Symbol(of) => match (of.symbol_at(found)?, given.get(of.symbol)) {
                     // Symbols are numbered in the order in which they come.
                     (found, None) => given.push(found),
                     (found, Some(known)) if found == *known => {}
@@ -190,14 +190,14 @@ impl<T> Class<T> {
 }
 
 /// Gives equal numbers one symbol: those from position `start` on, or all if there are many.
-fn share(pattern: &mut [Place], numbers: &[i64], start: usize) {
+fn share(pattern: &mut [Entry], numbers: &[i64], start: usize) {
     const MANY: usize = 128;
-    let symbols = pattern.iter().filter(|p| matches!(p, Place::Symbol(..)));
+    let symbols = pattern.iter().filter(|p| matches!(p, Entry::Symbol(..)));
     let start = if symbols.count() > MANY { 0 } else { start };
-    let mut first: FxHashMap<i64, Place> = FxHashMap::default();
-    for (place, number) in pattern.iter_mut().zip(numbers).skip(start) {
-        if matches!(place, Place::Symbol(..)) {
-            *place = *first.entry(*number).or_insert(*place);
+    let mut first: FxHashMap<i64, Entry> = FxHashMap::default();
+    for (entry, number) in pattern.iter_mut().zip(numbers).skip(start) {
+        if matches!(entry, Entry::Symbol(..)) {
+            *entry = *first.entry(*number).or_insert(*entry);
         }
     }
 }
@@ -278,14 +278,14 @@ impl Given {
 
 /// Numbers the symbols of a pattern anew, without gaps, and returns them with the entries of the pattern as numbers and
 /// symbols; `None` if it has no symbols, or too many.
-fn number(pattern: &mut [Place], numbers: &[i64]) -> Option<(Symbols, Vec<Given>)> {
+fn number(pattern: &mut [Entry], numbers: &[i64]) -> Option<(Symbols, Vec<Given>)> {
     let mut symbols = Symbols::default();
     let mut known: FxHashMap<usize, (usize, Extent)> = FxHashMap::default();
     let mut given = Vec::with_capacity(pattern.len());
-    for (place, &number) in pattern.iter_mut().zip(numbers) {
-        given.push(match place {
-            Place::Number(number) => Given::Number(*number),
-            Place::Symbol(of) => {
+    for (entry, &number) in pattern.iter_mut().zip(numbers) {
+        given.push(match entry {
+            Entry::Number(number) => Given::Number(*number),
+            Entry::Symbol(of) => {
                 let next = known.len();
                 let (position, extent) = match known.get(&of.symbol) {
                     Some(known) => *known,

@@ -34,19 +34,19 @@ use std::time::{Duration, Instant};
 /// # Ok::<(), vinelift::Error>(())
 /// ```
 #[must_use = "the request comes back from it"]
-pub struct Pending(Arc<Run>);
+pub struct Pending(Arc<PendingRun>);
 
 /// A request after a run, and how that ended.
 pub type Done = (InferRequest, Result<(), Error>);
 
-struct Run {
+struct PendingRun {
     ticket: Ticket<Done>,
     stop: Arc<AtomicBool>,
     /// Whom to wake when it has ended.
     waker: Mutex<Option<Waker>>,
 }
 
-impl Run {
+impl PendingRun {
     fn waker(&self) -> MutexGuard<'_, Option<Waker>> {
         self.waker.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -56,7 +56,7 @@ impl InferRequest {
     /// Runs the model on the inputs, as [`InferRequest::infer`] does, on another thread. As many runs of a model as it
     /// has [streams](crate::Config::streams) go on at a time, in the order in which they were started.
     pub fn start_async(self) -> Pending {
-        let run = Arc::new(Run {
+        let run = Arc::new(PendingRun {
             ticket: Ticket::default(),
             stop: Arc::default(),
             waker: Mutex::default(),

@@ -1,6 +1,6 @@
 //! Narrowing a pattern: conditions on the symbols of a class say that some of them are numbers, or `a·s + b` of other symbols.
 
-use super::{Affine, Pin, Place};
+use super::{Affine, Entry, Pin};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::symbols::{Condition, Origin, Symbols};
 use vinelift_tensor::{Formula, Symbol};
@@ -9,7 +9,7 @@ use vinelift_tensor::{Formula, Symbol};
 /// * `s = n` by the number `n`;
 /// * `s = t + n` by `t + n`, so that both are one symbol;
 /// * `s = n·q + r`, for a quotient `q` of it, by a symbol for `q` in that formula.
-pub(super) fn narrow(pattern: &mut [Place], symbols: &Symbols, pins: &mut Vec<Pin>) -> bool {
+pub(super) fn narrow(pattern: &mut [Entry], symbols: &Symbols, pins: &mut Vec<Pin>) -> bool {
     let before = pins.len();
     let mut merged = Merged::of(symbols);
     let mut equations: Vec<&Formula> = Vec::new();
@@ -30,18 +30,18 @@ pub(super) fn narrow(pattern: &mut [Place], symbols: &Symbols, pins: &mut Vec<Pi
     }
     let multiples = merged.multiples();
     for (position, entry) in pattern.iter_mut().enumerate() {
-        let Place::Symbol(of) = entry else {
+        let Entry::Symbol(of) = entry else {
             continue;
         };
         let found = merged.find(of.symbol);
         if let Some(place) = merged.why[of.symbol] {
             *entry = match found {
-                Place::Number(number) => Place::Number(of.times * number + of.more),
-                Place::Symbol(is) => Place::Symbol(of.where_symbol_is(is)),
+                Entry::Number(number) => Entry::Number(of.times * number + of.more),
+                Entry::Symbol(is) => Entry::Symbol(of.where_symbol_is(is)),
             };
             pins.push(Pin { position, place });
         }
-        if let (Place::Symbol(of), Place::Symbol(is)) = (entry, found)
+        if let (Entry::Symbol(of), Entry::Symbol(is)) = (entry, found)
             && let Some((multiple, place)) = multiples.get(&is.symbol)
         {
             *of = of.where_symbol_is(*multiple);
@@ -69,8 +69,8 @@ impl Affine {
 struct Merged {
     /// At the example.
     numbers: Vec<i64>,
-    /// The place that each symbol stands for: its own if nothing else is known of it.
-    is: Vec<Place>,
+    /// What each symbol stands for: itself if nothing else is known of it.
+    is: Vec<Entry>,
     /// Where that was found.
     why: Vec<Option<usize>>,
     origins: Vec<Origin>,
@@ -85,7 +85,7 @@ impl Merged {
         let numbers: Vec<i64> = given.map(|(number, _)| *number as i64).collect();
         Merged {
             is: (0..numbers.len())
-                .map(|k| Place::Symbol(Affine::of(k)))
+                .map(|k| Entry::Symbol(Affine::of(k)))
                 .collect(),
             why: vec![None; numbers.len()],
             numbers,
@@ -109,11 +109,11 @@ impl Merged {
         }
         let (symbol, is) = match involved[..] {
             [a] if formula.is_linear() => match self.find(a) {
-                Place::Symbol(a) => (a.symbol, Place::Number(self.numbers[a.symbol])),
-                Place::Number(_) => return,
+                Entry::Symbol(a) => (a.symbol, Entry::Number(self.numbers[a.symbol])),
+                Entry::Number(_) => return,
             },
             [a, b] if formula.is_difference() => match (self.find(a), self.find(b)) {
-                (Place::Symbol(a), Place::Symbol(b)) if a.symbol != b.symbol => {
+                (Entry::Symbol(a), Entry::Symbol(b)) if a.symbol != b.symbol => {
                     let (a, b) = (a.symbol, b.symbol);
                     // The smaller one stays: the other is more than it.
                     let is_larger = (self.numbers[a], a) > (self.numbers[b], b);
@@ -123,10 +123,10 @@ impl Merged {
                         more,
                         ..Affine::of(to)
                     };
-                    (from, Place::Symbol(is))
+                    (from, Entry::Symbol(is))
                 }
-                (Place::Symbol(a), Place::Number(_)) | (Place::Number(_), Place::Symbol(a)) => {
-                    (a.symbol, Place::Number(self.numbers[a.symbol]))
+                (Entry::Symbol(a), Entry::Number(_)) | (Entry::Number(_), Entry::Symbol(a)) => {
+                    (a.symbol, Entry::Number(self.numbers[a.symbol]))
                 }
                 _ => return,
             },
@@ -142,8 +142,8 @@ impl Merged {
         while let Some(symbol) = open.pop() {
             match self.origins[symbol] {
                 Origin::Given => {
-                    if let Place::Symbol(Affine { symbol: same, .. }) = self.find(symbol) {
-                        self.is[same] = Place::Number(self.numbers[same]);
+                    if let Entry::Symbol(Affine { symbol: same, .. }) = self.find(symbol) {
+                        self.is[same] = Entry::Number(self.numbers[same]);
                         self.why[same] = Some(place);
                     }
                 }
@@ -179,7 +179,7 @@ impl Merged {
     fn multiples(&self) -> FxHashMap<usize, (Affine, usize)> {
         let mut all = FxHashMap::default();
         for (of, place) in &self.multiples {
-            if let Place::Symbol(is) = self.find(of.symbol) {
+            if let Entry::Symbol(is) = self.find(of.symbol) {
                 let own = Affine {
                     symbol: is.symbol,
                     more: of.more - is.more,
@@ -192,13 +192,13 @@ impl Merged {
     }
 
     /// The number that a symbol equals, or a symbol of which nothing else is known plus a number.
-    fn find(&self, symbol: usize) -> Place {
+    fn find(&self, symbol: usize) -> Entry {
         let mut found = Affine::of(symbol);
         loop {
             match self.is[found.symbol] {
-                Place::Number(number) => return Place::Number(number + found.more),
-                Place::Symbol(is) if is.symbol == found.symbol => return Place::Symbol(found),
-                Place::Symbol(is) => found = found.where_symbol_is(is),
+                Entry::Number(number) => return Entry::Number(number + found.more),
+                Entry::Symbol(is) if is.symbol == found.symbol => return Entry::Symbol(found),
+                Entry::Symbol(is) => found = found.where_symbol_is(is),
             }
         }
     }
@@ -219,19 +219,19 @@ mod tests {
     use vinelift_tensor::Extent;
 
     /// The pattern that is left of symbols of which `decide` decides something.
-    fn narrowed(numbers: &[usize], decide: impl FnOnce(&[Extent])) -> Vec<Place> {
+    fn narrowed(numbers: &[usize], decide: impl FnOnce(&[Extent])) -> Vec<Entry> {
         let mut symbols = Symbols::default();
         let extents: Vec<Extent> = numbers.iter().map(|n| symbols.add(*n).unwrap()).collect();
         symbols.record(|| decide(&extents));
-        let mut pattern: Vec<Place> = (0..numbers.len())
-            .map(|k| Place::Symbol(Affine::of(k)))
+        let mut pattern: Vec<Entry> = (0..numbers.len())
+            .map(|k| Entry::Symbol(Affine::of(k)))
             .collect();
         narrow(&mut pattern, &symbols, &mut Vec::new());
         pattern
     }
 
-    fn affine(symbol: usize, times: i64, more: i64) -> Place {
-        Place::Symbol(Affine {
+    fn affine(symbol: usize, times: i64, more: i64) -> Entry {
+        Entry::Symbol(Affine {
             symbol,
             times,
             more,
@@ -277,6 +277,6 @@ mod tests {
             assert!(s[0].quotient(3.into()).product(3.into()).same(s[0]));
             assert_eq!(s[0].pin(), 12);
         });
-        assert_eq!(found, [Place::Number(12)]);
+        assert_eq!(found, [Entry::Number(12)]);
     }
 }

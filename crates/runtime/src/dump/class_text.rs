@@ -1,6 +1,6 @@
 //! The class of shapes for which a plan was made, as text: its symbols, and who relies on what.
 
-use crate::class::{Affine, Alone, Class, PASSES, Pin, Place};
+use crate::class::{Affine, Alone, Class, Entry, PASSES, Pin};
 use crate::plan_key::PlanKey;
 use crate::unit::Unit;
 use std::fmt::Write;
@@ -15,16 +15,16 @@ use vinelift_graph::{NodeIndex, TensorId};
 /// ```
 pub(super) fn class_text<T>(unit: &Unit, key: &PlanKey, class: &Class<T>) -> String {
     let subjects = subjects(unit, key);
-    let place = |place: &Place| match place {
-        Place::Number(number) => number.to_string(),
-        Place::Symbol(of) => affine_text(of),
+    let shown = |entry: &Entry| match entry {
+        Entry::Number(number) => number.to_string(),
+        Entry::Symbol(of) => affine_text(of),
     };
     let mut rest = class.pattern.as_slice();
     let shape = |(name, count): &(String, usize)| {
         let (own, others) = rest.split_at(*count);
         rest = others;
-        let places: Vec<String> = own.iter().map(place).collect();
-        format!("{name}[{}]", places.join(", "))
+        let entries: Vec<String> = own.iter().map(shown).collect();
+        format!("{name}[{}]", entries.join(", "))
     };
     let shapes: Vec<String> = subjects.iter().map(shape).collect();
     let mut text = format!("== class: {}\n", shapes.join(", "));

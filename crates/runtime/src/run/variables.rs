@@ -42,16 +42,16 @@ impl<'n> Before<'n> {
 pub(crate) struct Held {
     /// The tensor itself, or memory that has room for more of it.
     memory: Tensor,
-    room: Option<Room>,
+    filled: Option<Filled>,
     /// The tensor, once somebody has asked for it where there is room.
     dense: OnceLock<Option<Tensor>>,
     /// Its elements in the model's type, once somebody has asked for them, of a cache that is stored otherwise.
     wide: OnceLock<Option<Tensor>>,
 }
 
-/// Room along an axis: the tensor is the first part of the memory there.
+/// The part of the memory that is the tensor: the first `extent` points along `axis`.
 #[derive(Clone, Copy)]
-struct Room {
+struct Filled {
     axis: usize,
     extent: usize,
 }
@@ -60,7 +60,7 @@ impl From<Tensor> for Held {
     fn from(memory: Tensor) -> Held {
         Held {
             memory,
-            room: None,
+            filled: None,
             dense: OnceLock::new(),
             wide: OnceLock::new(),
         }
@@ -70,12 +70,12 @@ impl From<Tensor> for Held {
 impl Held {
     /// The value that a run has left in `memory`; with the axis and extent of `growth` if the variable grows.
     pub(super) fn after(memory: Tensor, growth: Option<&Growth>) -> Held {
-        let room = growth.map(|growth| Room {
+        let filled = growth.map(|growth| Filled {
             axis: growth.axis,
             extent: growth.extent,
         });
         Held {
-            room,
+            filled,
             ..Held::from(memory)
         }
     }
@@ -90,13 +90,13 @@ impl Held {
 
     /// How much the memory takes along the axis of which it has room.
     pub(super) fn capacity(&self) -> Option<usize> {
-        self.room.map(|room| self.memory.shape()[room.axis])
+        self.filled.map(|filled| self.memory.shape()[filled.axis])
     }
 
     /// The shape of the tensor.
     pub(super) fn shape(&self) -> Shape {
         let mut shape = self.memory.shape().to_vec();
-        if let Some(Room { axis, extent }) = self.room {
+        if let Some(Filled { axis, extent }) = self.filled {
             shape[axis] = extent;
         }
         shape
@@ -104,7 +104,7 @@ impl Held {
 
     /// The tensor; `None` if there is no memory for it.
     pub(crate) fn tensor(&self) -> Option<&Tensor> {
-        let Some(Room { axis, extent }) = self.room else {
+        let Some(Filled { axis, extent }) = self.filled else {
             return Some(&self.memory);
         };
         let dense = || resized(&self.memory, axis, extent, extent).ok();
@@ -121,7 +121,7 @@ impl Held {
     /// # Errors
     /// If there is no memory for it.
     pub(super) fn make_room(&mut self, axis: usize, extent: usize) -> Result<(), Error> {
-        if self.room.is_some_and(|room| room.axis != axis) {
+        if self.filled.is_some_and(|filled| filled.axis != axis) {
             let dense = self.tensor().cloned();
             *self = Held::from(dense.ok_or_else(|| Error::Fault("out of memory".to_owned()))?);
         }
@@ -129,7 +129,7 @@ impl Held {
         if self.capacity().is_none_or(|capacity| capacity < extent) {
             self.memory = resized(&self.memory, axis, held, capacity_for(extent))?;
         }
-        self.room = Some(Room { axis, extent: held });
+        self.filled = Some(Filled { axis, extent: held });
         Ok(())
     }
 }
@@ -183,7 +183,7 @@ impl InPlaceUpdate {
         Some(InPlace {
             update: self,
             memory: Some(held.memory),
-            room: held.room,
+            filled: held.filled,
         })
     }
 }
@@ -193,14 +193,14 @@ pub(super) struct InPlace<'p> {
     pub(super) update: &'p InPlaceUpdate,
     /// The memory, until the output has it.
     pub(super) memory: Option<Tensor>,
-    room: Option<Room>,
+    filled: Option<Filled>,
 }
 
 impl InPlace<'_> {
     /// Has the variable hold its memory again.
     pub(super) fn give_back(self, variables: &mut Variables, memory: Tensor) {
         let held = Held {
-            room: self.room,
+            filled: self.filled,
             ..Held::from(memory)
         };
         variables.insert(self.update.variable.clone(), held);

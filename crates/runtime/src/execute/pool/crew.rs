@@ -138,16 +138,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn ticket(number: u32, task: usize) -> u64 {
+/// A [`Share`] whose next task, in the round of this number, is `task`.
+fn next_task(number: u32, task: usize) -> u64 {
     u64::from(number) << 32 | task as u64
 }
 
-fn round_of(ticket: u64) -> u32 {
-    (ticket >> 32) as u32
+fn round_of(next: u64) -> u32 {
+    (next >> 32) as u32
 }
 
-fn task_of(ticket: u64) -> usize {
-    ticket as u32 as usize
+fn task_of(next: u64) -> usize {
+    next as u32 as usize
 }
 
 impl Shared {
@@ -181,7 +182,7 @@ impl Shared {
         self.panicked.store(false, Ordering::Relaxed);
         for (worker, share) in self.shares[..job.workers].iter().enumerate() {
             let first = job.share(worker).start;
-            share.0.store(ticket(number, first), Ordering::Relaxed);
+            share.0.store(next_task(number, first), Ordering::Relaxed);
         }
         self.number.store(number, Ordering::SeqCst);
         if self.asleep.load(Ordering::SeqCst) > 0 {
@@ -294,7 +295,7 @@ struct End<'a> {
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
-        let closed = ticket(self.job.number, u32::MAX as usize);
+        let closed = next_task(self.job.number, u32::MAX as usize);
         let taken = |worker: usize| {
             let share = self.job.share(worker);
             let next = self.shared.shares[worker].0.swap(closed, Ordering::AcqRel);
