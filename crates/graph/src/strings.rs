@@ -36,7 +36,7 @@ impl Strings {
         if let Some(&known) = self.numbers.get(text) {
             return Ok(known);
         }
-        // The text is shared, and there is no way to share it that can fail but to try it before.
+        // `Arc::from` ends the process where there is no memory, so memory for the text is asked for first.
         let bytes = text.len().saturating_add(ENTRY);
         drop(room_for::<u8>(bytes)?);
         let room = self.numbers.try_reserve(1);

@@ -9,17 +9,20 @@ use vinelift_ops::OpDef;
 use vinelift_tensor::ElementType::{self, I4, I8, U4, U8};
 use vinelift_tensor::element_count;
 
-/// The least weights whose codes are kept where products of bytes take them, and the least extent of their second dim, the
-/// channels of the operand: bytes of fewer channels do not lie together, unless the channels of a pixel do.
+/// Weights of fewer elements do not stay codes for products of bytes.
 const LEAST_WEIGHTS: usize = 64;
+
+/// Nor do weights for fewer channels, which are their second dim: a vector of bytes is made of channels. Where the channels of a pixel
+/// lie beside each other, any number will do.
 const LEAST_CHANNELS: usize = 8;
 
-/// How many nodes there are between weights and what takes them, and between that and a transposition, at most.
+/// The most nodes between weights and the node that multiplies by them, and between that and a transposition.
 const MOST_STEPS: usize = 4;
 
 impl Walk<'_> {
-    /// Whether constant values are to stay codes in the plan, as what becomes of their products depends on it: exact sums of
-    /// integers with quantised values, or scales that are hoisted. It does not depend on what the budget has left.
+    /// Whether constant values must stay codes in the plan. Passes over the nest recognise products with codes: they make exact sums of
+    /// integers of those with quantised values, and hoist scales out of others. The answer must not depend on what the budget has
+    /// left, as these passes change how sums are rounded.
     pub(super) fn keeps_codes(
         &self,
         node: NodeIndex,
@@ -58,8 +61,8 @@ impl Walk<'_> {
         outputs.iter().all(|t| is_float(t) && has_least(t, least))
     }
 
-    /// Whether a convolution takes `weights`, and pixels that the model transposes before, step by step for each element: their
-    /// channels lie beside each other in memory.
+    /// Whether `weights` are those of a convolution alone whose operand the model has transposed: the channels of a pixel then lie beside
+    /// each other in memory.
     fn takes_transposed_pixels(&self, weights: TensorId) -> bool {
         let mut tensor = weights;
         for _ in 0..MOST_STEPS {
@@ -78,7 +81,7 @@ impl Walk<'_> {
         false
     }
 
-    /// Whether the first operand of a node comes from a transposition, step by step for each element.
+    /// Whether the first operand of a node comes from a transposition, with only padding and elementwise nodes in between.
     fn is_transposed(&self, node: NodeIndex) -> bool {
         let mut node = node;
         for _ in 0..MOST_STEPS {

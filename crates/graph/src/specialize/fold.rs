@@ -30,7 +30,7 @@ impl Walk<'_> {
         }
         let mut kernel = self.nest.extract(stages);
         self.budget.spend_on_nest(points, kernel.nest.size());
-        // The plan rounds long sums so, where it computes them.
+        // As the plan would round long sums if it computed them.
         partial_folds(&mut kernel.nest, &|_| true, &AtomicBool::new(false));
         let mut results = Vec::new();
         for tensor in outputs {

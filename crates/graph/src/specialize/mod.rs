@@ -3,8 +3,9 @@
 //! One walk over the nodes in order does everything, since each step may need what the one before
 //! found: infer a node's types from those of its inputs; if they are static and every value it asked
 //! for is known, lower it; if what it reads is constant, interpret that piece of the nest at once and
-//! keep the value instead; where only bounds of what it reads are known, keep bounds. An operator that is no nest ends what can be lowered now: it is called, and
-//! what reads its outputs is lowered once their shapes are known.
+//! keep the value instead; where only bounds of what it reads are known, keep bounds. An operator that
+//! is no nest ends what can be lowered now: it is called, and what reads its outputs is lowered once
+//! their shapes are known.
 
 mod bounds;
 mod budget;
