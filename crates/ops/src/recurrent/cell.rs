@@ -1,7 +1,7 @@
 //! The loop nest of a cell: a stage for each part of the step.
 
 use super::formulas::{Frame, Part};
-use super::network::Network;
+use super::network::{Network, row_of};
 use crate::Lower;
 use crate::elementwise::widened;
 use crate::layout::index_map::extent;
@@ -85,7 +85,7 @@ fn of_inputs(network: &Network, cx: &mut Lower<'_>) -> BufferId {
     inputs
 }
 
-/// The buffers of the parts.
+/// The buffers that the stages of a cell share.
 #[derive(Clone, Copy)]
 struct Stages {
     size: usize,
@@ -109,10 +109,7 @@ impl Stages {
         let batch = cx.extents_of(self.products)[0];
         let domain = [batch, (gates.len() * self.size).into()];
         cx.stage(&domain, self.products, Mode::Set, |cx, at| {
-            let row = match gates.start * self.size {
-                0 => at[1].clone(),
-                first => &at[1] + extent(first),
-            };
+            let row = row_of(&gates, self.size, &at[1]);
             let sum = cx.sum_of_products(&[self.size], wide, |cx, j| {
                 let r = cx.load("R", &[row.clone(), j[0].clone()]);
                 (vector(cx, &at[0], &j[0]), widened(r))

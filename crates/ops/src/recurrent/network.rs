@@ -2,7 +2,10 @@
 
 use super::activation::Activations;
 use super::formulas::Cell;
+use crate::layout::index_map::extent;
 use serde::Deserialize;
+use std::ops::Range;
+use vinelift_nest::Scalar;
 
 /// The attributes of a cell or sequence.
 #[derive(Debug)]
@@ -33,6 +36,14 @@ impl Direction {
             Direction::Bidirectional => 2,
             _ => 1,
         }
+    }
+}
+
+/// The row of the weights that is row `row` of those for `gates`, each of which has `size` rows.
+pub(super) fn row_of(gates: &Range<usize>, size: usize, row: &Scalar) -> Scalar {
+    match gates.start * size {
+        0 => row.clone(),
+        first => row + extent(first),
     }
 }
 

@@ -8,7 +8,7 @@
 //! past its length are computed as well, and never looked at.
 
 use super::formulas::{Frame, Part};
-use super::network::{Direction, Network};
+use super::network::{Direction, Network, row_of};
 use crate::Lower;
 use crate::elementwise::widened;
 use crate::layout::index_map::extent;
@@ -28,7 +28,7 @@ pub(super) fn lower(network: &Network, direction: Direction, cx: &mut Lower<'_>)
     let of_step = |count: usize| [directions, batch, count.into()];
     let of_all = [steps.sum(Extent::ONE), directions, batch, size.into()];
     let products = of_step(cell.gates() * size);
-    let run = Run {
+    let stages = Stages {
         network,
         direction,
         steps,
@@ -46,8 +46,8 @@ pub(super) fn lower(network: &Network, direction: Direction, cx: &mut Lower<'_>)
         },
     };
 
-    let mut states = vec![(run.hidden, "initial_hidden_state")];
-    states.extend(run.cell.map(|cell| (cell, "initial_cell_state")));
+    let mut states = vec![(stages.hidden, "initial_hidden_state")];
+    states.extend(stages.cell.map(|cell| (cell, "initial_cell_state")));
     for &(states, name) in &states {
         cx.stage(&of_step(size), states, Mode::Set, |cx, at| {
             let [d, b, h] = at else {
@@ -60,27 +60,27 @@ pub(super) fn lower(network: &Network, direction: Direction, cx: &mut Lower<'_>)
     }
     cx.in_turns(|cx| {
         for part in cell.parts() {
-            run.part(cx, &part);
+            stages.part(cx, &part);
         }
     });
 
-    outputs(&run, &states, cx);
+    outputs(&stages, &states, cx);
 }
 
 /// The hidden states of all steps, and of `states` those after the last step.
-fn outputs(run: &Run<'_>, states: &[(BufferId, &str)], cx: &mut Lower<'_>) {
+fn outputs(stages: &Stages<'_>, states: &[(BufferId, &str)], cx: &mut Lower<'_>) {
     let ty = cx.element("X");
     cx.define(cx.output(0), |cx, at| {
         let [b, d, t, h] = at else { return zero(ty) };
-        let step = run.mirrored(cx, d, b, t) + 1;
-        let state = cx.load_from(run.hidden, &[step, d.clone(), b.clone(), h.clone()]);
-        let length = run.length(cx, b);
+        let step = stages.mirrored(cx, d, b, t) + 1;
+        let state = cx.load_from(stages.hidden, &[step, d.clone(), b.clone(), h.clone()]);
+        let length = stages.length(cx, b);
         select(t.lt(length), state.cast(ty), zero(ty))
     });
     for (k, &(states, _)) in states.iter().enumerate() {
         cx.define(cx.output(k + 1), |cx, at| {
             let [b, d, h] = at else { return zero(ty) };
-            let length = run.length(cx, b);
+            let length = stages.length(cx, b);
             let at = [length.clone(), d.clone(), b.clone(), h.clone()];
             let state = cx.load_from(states, &at);
             select(length.gt(index(0)), state.cast(ty), zero(ty))
@@ -121,7 +121,8 @@ fn inputs(network: &Network, direction: Direction, cx: &mut Lower<'_>) -> Buffer
     inputs
 }
 
-struct Run<'n> {
+/// The buffers that the stages of a sequence share.
+struct Stages<'n> {
     network: &'n Network,
     direction: Direction,
     steps: Extent,
@@ -137,7 +138,7 @@ struct Run<'n> {
     reset: Option<BufferId>,
 }
 
-impl Run<'_> {
+impl Stages<'_> {
     /// The length of sample `b`.
     fn length(&self, cx: &Lower<'_>, b: &Scalar) -> Scalar {
         let length = cx.load_from(self.lengths, std::slice::from_ref(b));
@@ -185,7 +186,7 @@ impl Run<'_> {
                         return (vec![], zero(wide));
                     };
                     let at = At {
-                        run: self,
+                        stages: self,
                         cx,
                         step,
                         d,
@@ -225,10 +226,7 @@ impl Run<'_> {
             let [step, d, b, row] = at else {
                 return (vec![], zero(wide));
             };
-            let row = match gates.start * size {
-                0 => row.clone(),
-                first => row + extent(first),
-            };
+            let row = row_of(&gates, size, row);
             let sum = cx.sum_of_products(&[size], wide, |cx, j| {
                 let (buffer, from) = vector([step, d, b, &j[0]]);
                 let r = cx.load("R", &[d.clone(), row.clone(), j[0].clone()]);
@@ -241,7 +239,7 @@ impl Run<'_> {
 
 /// Element `h` of sample `b` in a step in direction `d`.
 struct At<'a, 'b> {
-    run: &'a Run<'a>,
+    stages: &'a Stages<'a>,
     cx: &'a Lower<'b>,
     step: &'a Scalar,
     d: &'a Scalar,
@@ -251,7 +249,7 @@ struct At<'a, 'b> {
 
 impl At<'_, '_> {
     fn row(&self, gate: usize) -> Scalar {
-        self.h + extent(gate * self.run.network.hidden_size)
+        self.h + extent(gate * self.stages.network.hidden_size)
     }
 
     /// The element of a buffer over all steps, `more` steps later.
@@ -267,9 +265,9 @@ impl At<'_, '_> {
 
 impl Frame for At<'_, '_> {
     fn input(&self, gate: usize) -> Scalar {
-        let t = self.run.mirrored(self.cx, self.d, self.b, self.step);
+        let t = self.stages.mirrored(self.cx, self.d, self.b, self.step);
         let at = [self.b.clone(), t, self.d.clone(), self.row(gate)];
-        self.cx.load_from(self.run.inputs, &at)
+        self.cx.load_from(self.stages.inputs, &at)
     }
 
     fn bias(&self, gate: usize) -> Scalar {
@@ -278,18 +276,18 @@ impl Frame for At<'_, '_> {
 
     fn product(&self, gate: usize) -> Scalar {
         let at = [self.d.clone(), self.b.clone(), self.row(gate)];
-        self.cx.load_from(self.run.products, &at)
+        self.cx.load_from(self.stages.products, &at)
     }
 
     fn hidden_before(&self) -> Scalar {
-        self.state(self.run.hidden, 0)
+        self.state(self.stages.hidden, 0)
     }
 
     fn cell_before(&self) -> Scalar {
-        self.state(self.run.cell.unwrap_or(self.run.hidden), 0)
+        self.state(self.stages.cell.unwrap_or(self.stages.hidden), 0)
     }
 
     fn cell(&self) -> Scalar {
-        self.state(self.run.cell.unwrap_or(self.run.hidden), 1)
+        self.state(self.stages.cell.unwrap_or(self.stages.hidden), 1)
     }
 }
