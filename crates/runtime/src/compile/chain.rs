@@ -60,7 +60,7 @@ const ALIGNMENT: usize = 128;
 
 impl Chain {
     /// Adds a temporary of which the tasks use these elements of `size` bytes, in the stages `live`. It lies where one lay that is
-    /// not used any more, if that was as large.
+    /// not used any more, if that had the same rows.
     pub(crate) fn add(
         &mut self,
         buffer: BufferId,
@@ -70,8 +70,8 @@ impl Chain {
     ) -> Option<()> {
         let most = used.iter().map(Range::len).max()?.checked_mul(size)?;
         let before = used.iter().map(|used| used.start.checked_mul(size));
-        let before = before.collect::<Option<_>>()?;
-        let offset = match self.free_room(most, &live) {
+        let before = before.collect::<Option<Vec<usize>>>()?;
+        let offset = match self.free_room((most, &before), &live) {
             Some(offset) => offset,
             None => {
                 let room = most.checked_add(ALIGNMENT)?;
@@ -91,12 +91,18 @@ impl Chain {
         Some(())
     }
 
-    /// Where a window of as many bytes begins, if all that begin there are of other stages.
-    fn free_room(&self, bytes: usize, live: &RangeInclusive<usize>) -> Option<usize> {
+    /// Where a window of as many bytes begins, if all that begin there are of other stages. Tasks run their stages on a few rows at
+    /// a time, so each row must have the same place in all of these windows: so it has if all tasks begin at the same places.
+    fn free_room(
+        &self,
+        (bytes, before): (usize, &[usize]),
+        live: &RangeInclusive<usize>,
+    ) -> Option<usize> {
         let is_apart = |a: &RangeInclusive<usize>| a.end() < live.start() || live.end() < a.start();
+        let has_same_rows = |other: &Window| other.bytes == bytes && other.before == before;
         let is_free = |offset: usize| {
             let mut there = self.windows.iter().filter(|w| w.offset == offset);
-            there.all(|window| window.bytes == bytes && is_apart(&window.live))
+            there.all(|window| has_same_rows(window) && is_apart(&window.live))
         };
         let mut offsets = self.windows.iter().map(|window| window.offset);
         offsets.find(|offset| is_free(*offset))
@@ -115,18 +121,19 @@ mod tests {
     #[test]
     fn windows_of_different_stages_share_their_place() {
         let mut chain = Chain::default();
-        let mut add = |buffer, elements: usize, live| {
-            let used = [0..elements, elements..elements + 1];
+        let mut add = |buffer, used: [Range<usize>; 2], live| {
             chain.add(BufferId(buffer), 4, &used, live).unwrap();
             chain.window(BufferId(buffer)).unwrap().offset
         };
-        let first = add(0, 100, 0..=1);
-        let second = add(1, 100, 1..=3);
+        let whole = || [0..100, 100..190];
+        let first = add(0, whole(), 0..=1);
+        let second = add(1, whole(), 1..=3);
         assert_ne!(first, second);
-        assert_eq!(add(2, 100, 2..=4), first);
-        // Another is as large, but used in the same stages, or not as large.
-        assert!(![first, second].contains(&add(3, 100, 3..=3)));
-        assert!(![first, second].contains(&add(4, 50, 5..=5)));
-        assert_eq!(add(5, 100, 4..=ALL_STAGES.end() - 1), second);
+        assert_eq!(add(2, whole(), 2..=4), first);
+        // Others are used in the same stages, are not as large, or have other rows.
+        assert!(![first, second].contains(&add(3, whole(), 3..=3)));
+        assert!(![first, second].contains(&add(4, [0..50, 50..95], 5..=5)));
+        assert!(![first, second].contains(&add(5, [0..100, 50..140], 5..=5)));
+        assert_eq!(add(6, whole(), 4..=5), second);
     }
 }

@@ -289,7 +289,8 @@ impl Launch {
             // contraction: it writes windows alone, and no step from its place to that contraction writes what it reads
             // (`MadeRows::of`). Chunks of one kernel lie apart
             // (`ParallelChunks`). The run does not end before them. Scratch memory lies in the arena as temporaries do, a
-            // piece for each worker; so do the windows of a chain, which have all elements that a part uses (`Chain::add`).
+            // piece for each worker; so do the windows of a chain, which have all elements that a part uses, and lie in one place
+            // only if no stage uses both (`Chain::add`).
             unsafe {
                 code.run_chunk(
                     number_in_code,
