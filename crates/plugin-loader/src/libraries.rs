@@ -16,7 +16,7 @@ impl Library {
     /// The system's reason.
     ///
     /// # Safety
-    /// What the file does while it is loaded must be sound in this process.
+    /// The file's initializers run while it is loaded, and must be sound in this process.
     pub(crate) unsafe fn open(path: &Path, flags: c_int) -> Result<Library, String> {
         let name = CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
         // SAFETY: the name ends in NUL, and the caller vouches for the file.

@@ -36,7 +36,7 @@ pub(crate) struct Settled {
     pins: Vec<Pin>,
 }
 
-/// What a class has in place of a number of a key.
+/// One position of a class's pattern: the number that all keys of the class have there, or a formula for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     Number(i64),

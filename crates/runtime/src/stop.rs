@@ -12,8 +12,8 @@ pub(crate) fn check(stop: &AtomicBool) -> Result<(), Error> {
     }
 }
 
-/// How a run ended that began with this flag: one that failed after `stop` was true was cancelled, whatever it failed with. One
-/// that has come to its end has changed its variables, and was not cancelled.
+/// The outcome of a run that `stop` can cancel. If the run failed and `stop` is true, it was cancelled, whatever the error says. If it
+/// succeeded, its variables have changed, so it does not count as cancelled even if `stop` became true meanwhile.
 pub fn outcome<T, E: From<Error>>(result: Result<T, E>, stop: &AtomicBool) -> Result<T, E> {
     match result {
         Err(_) if stop.load(Ordering::Relaxed) => Err(Error::Cancelled.into()),

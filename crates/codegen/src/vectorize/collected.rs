@@ -32,8 +32,8 @@ impl Collected<'_> {
     }
 }
 
-/// If a row loads from so many cache lines, the innermost cache still has them for the next row. Rows of fewer elements do not
-/// fill vectors.
+/// How many cache lines a row may load from for its elements to be collected. The innermost cache keeps as many until the next row
+/// loads from them again; rows of fewer elements do not fill vectors.
 const CACHED_LINES: std::ops::RangeInclusive<usize> = 16..=64;
 /// Lines whose distance is a multiple of this many bytes lie in the same few sets of that cache, which then loses them.
 const COLLIDES: u64 = 1024;

@@ -32,7 +32,7 @@ const COLUMNS: usize = 12;
 /// The bytes of a line of the cache.
 const LINE: usize = 64;
 
-/// The least channels that are worth it: as many as a set of the first cache has lines.
+/// Fewer channels are not padded: a set of the first cache has a line for each of them.
 const LEAST_CHANNELS: usize = 8;
 
 /// The least elements of a row: shorter ones are windows of weights.

@@ -90,8 +90,8 @@ pub(super) fn power(x: Scalar, largest: Scalar) -> Scalar {
     select(is_subnormal, lowest(ElementType::F32), difference).exp()
 }
 
-/// What each power is multiplied by, `1 / Σ`: a product takes a fraction of the time of a quotient, and differs from it by
-/// less than powers are rounded.
+/// `1 / sum`, by which each power is multiplied. Multiplying is several times as fast as dividing each power by `sum`, and adds less
+/// than the rounding error of [`power`].
 pub(super) fn factor(sum: Scalar) -> Scalar {
     number(1.0, sum.ty()) / sum
 }

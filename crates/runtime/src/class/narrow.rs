@@ -69,7 +69,7 @@ impl Affine {
 struct Merged {
     /// At the example.
     numbers: Vec<i64>,
-    /// What each symbol stands for: itself if nothing else is known of it.
+    /// For each symbol the number or formula that replaces it; the symbol itself until a condition gives another.
     is: Vec<Entry>,
     /// Where that was found.
     why: Vec<Option<usize>>,

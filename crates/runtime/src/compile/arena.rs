@@ -127,7 +127,7 @@ pub(crate) fn is_same_placement(nest: &Nest, [before, after]: [SizedSteps<'_>; 2
         && (0..before.0.len()).all(is_same_step)
 }
 
-/// What a step of a plan for a class asks of the arena, besides the temporaries.
+/// The memory that a step of a plan for a class needs in the arena, besides its temporaries.
 #[derive(PartialEq)]
 struct Demand {
     /// [`step_bytes`], rounded.

@@ -31,7 +31,8 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Parts of at most `most` images, or of as many as is worth it, if the nest as lowered does the same for each image.
+    /// Micro-batches of at most `most` images, or without a limit of a size that the caches hold; `None` unless the nest as lowered
+    /// computes each image in the same way.
     pub(super) fn of(nest: &Nest, slots: &[Slot], most: Option<NonZeroUsize>) -> Option<Wanted> {
         // Variables stay what they are until all is computed, and a recurrent step multiplies all rows at once.
         let is_kept = |slot: &Slot| matches!(slot, Slot::Kept(_));
