@@ -17,6 +17,14 @@ pub struct SubNest {
     pub buffers: Vec<BufferId>,
 }
 
+impl SubNest {
+    /// The buffer of `nest` that is this buffer of the whole nest, if the stages use it.
+    pub fn local(&self, buffer: BufferId) -> Option<BufferId> {
+        let position = self.buffers.iter().position(|b| *b == buffer)?;
+        u32::try_from(position).ok().map(BufferId)
+    }
+}
+
 impl Nest {
     /// The stages of a range with just the buffers, layers and sites that they use.
     pub fn extract(&self, range: Range<usize>) -> SubNest {

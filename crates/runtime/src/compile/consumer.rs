@@ -31,15 +31,13 @@ pub(crate) fn reach<'k>(
         return None;
     };
     let results = contraction.buffers[stage.target.0 as usize];
-    let position = consumer.buffers.iter().position(|b| *b == results)?;
+    let local = consumer.local(results)?;
     let effects = |kernel| Effects::of_kernel(kernel, aliases);
     let before = producers.fold(effects(contraction), |all, kernel| {
         all.and(&effects(kernel))
     });
-    if !effects(consumer).may_overlap(&before, results, aliases) {
-        return None;
-    }
-    Some(BufferId(u32::try_from(position).ok()?))
+    let may_overlap = effects(consumer).may_overlap(&before, results, aliases);
+    may_overlap.then_some(local)
 }
 
 impl Consumer {

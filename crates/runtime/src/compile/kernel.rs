@@ -40,8 +40,7 @@ impl Kernel {
 
     /// The number that a buffer of the whole nest has in the kernel.
     pub(crate) fn local(&self, buffer: BufferId) -> Option<BufferId> {
-        let position = self.buffers().iter().position(|b| *b == buffer)?;
-        u32::try_from(position).ok().map(BufferId)
+        self.stages.local(buffer)
     }
 
     /// Nanoseconds on one thread where the symbol of number `k` is `values[k]`, roughly.

@@ -52,18 +52,19 @@ impl Link {
         let chained = [first, code, last];
         let stages = chained.iter().flat_map(|kernel| {
             let stages = kernel.nest.stages.iter();
-            stages.map(|stage| (&kernel.buffers, Effects::of_stage(stage)))
+            stages.map(move |stage| (*kernel, Effects::of_stage(stage)))
         });
-        let stages: Vec<(&Vec<BufferId>, Effects)> = stages.collect();
+        let stages: Vec<(&SubNest, Effects)> = stages.collect();
         let temporaries = (0..).map(BufferId).zip(&code.buffers);
         let temporaries = temporaries.filter_map(|(local, &buffer)| {
             let of_chain = chained
                 .iter()
                 .filter(|kernel| kernel.buffers.contains(&buffer));
             let is_own = users[buffer.0 as usize] == of_chain.count() as u32;
-            let uses = |(buffers, effects): &(&Vec<BufferId>, Effects)| {
-                let mut same = (0..).map(BufferId).zip(*buffers);
-                same.any(|(local, b)| *b == buffer && effects.uses(local))
+            let uses = |(kernel, effects): &(&SubNest, Effects)| {
+                kernel
+                    .local(buffer)
+                    .is_some_and(|local| effects.uses(local))
             };
             let first = stages.iter().position(uses)?;
             Some(Temporary {

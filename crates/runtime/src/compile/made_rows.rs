@@ -65,13 +65,11 @@ impl MadeRows {
             if !is_own || may_fault || !is_apart || !effects.writes_only(operand) {
                 return None;
             }
-            let position = code.buffers.iter().position(|b| *b == operand)?;
-            let local = BufferId(u32::try_from(position).ok()?);
             return Some(MadeRows {
                 distance,
                 operand,
                 size,
-                made: footprint(distance, local)?,
+                made: footprint(distance, code.local(operand)?)?,
             });
         }
         None
