@@ -194,17 +194,9 @@ enum Numbers {
 
 impl Numbers {
     fn of(tensor: &Tensor) -> Result<Numbers, TensorError> {
-        let ty = tensor.element_type();
-        Ok(match ty {
-            ElementType::U64 => {
-                let all = tensor.as_slice::<u64>()?;
-                Numbers::Integers(all.iter().map(|n| i128::from(*n)).collect())
-            }
-            _ if ty.is_integer() => {
-                let all = tensor.to_i64_vec()?.into_iter();
-                Numbers::Integers(all.map(i128::from).collect())
-            }
-            _ => Numbers::Floats(tensor.to_f64_vec()?),
+        Ok(match tensor.element_type().is_integer() {
+            true => Numbers::Integers(tensor.to_i128_vec()?),
+            false => Numbers::Floats(tensor.to_f64_vec()?),
         })
     }
 

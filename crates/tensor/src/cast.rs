@@ -48,13 +48,8 @@ impl Tensor {
     }
 
     fn of_integers<T: Element + TryFrom<i128>>(&self) -> Result<Tensor, TensorError> {
-        let integers: Vec<i128> = match self.element_type() {
-            ElementType::U64 => self
-                .as_slice::<u64>()?
-                .iter()
-                .map(|x| (*x).into())
-                .collect(),
-            ty if ty.is_float() => {
+        let integers: Vec<i128> = match self.element_type().is_float() {
+            true => {
                 let whole = |x: f64| match x.fract() == 0.0 {
                     // A value out of range becomes the largest there is, which no type holds.
                     true => Ok(x as i128),
@@ -63,7 +58,7 @@ impl Tensor {
                 let elements = self.to_f64_vec()?.into_iter();
                 elements.map(whole).collect::<Result<_, _>>()?
             }
-            _ => self.to_i64_vec()?.into_iter().map(i128::from).collect(),
+            false => self.to_i128_vec()?,
         };
         let cast =
             |x: i128| T::try_from(x).map_err(|_| self.no_counterpart(x.to_string(), T::TYPE));

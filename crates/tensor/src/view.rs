@@ -62,6 +62,14 @@ impl Tensor {
         }
     }
 
+    /// The elements of a tensor of any integer type or `boolean`, all exact.
+    pub fn to_i128_vec(&self) -> Result<Vec<i128>, TensorError> {
+        match self.element_type() {
+            U64 => self.collect_as::<u64, _>(i128::from),
+            _ => Ok(self.to_i64_vec()?.into_iter().map(i128::from).collect()),
+        }
+    }
+
     /// The elements of a tensor of any type but `string`; exact, except for integers beyond 2⁵³.
     pub fn to_f64_vec(&self) -> Result<Vec<f64>, TensorError> {
         let ty = self.element_type();

@@ -187,7 +187,7 @@ fn lower(cx: &mut Lower<'_>) {
         return;
     };
     cx.define(cx.output(0), |_, at| match progression {
-        // What is cut off are multiples of two to the power of 64, which no integer type has.
+        // Arithmetic modulo 2^64 is enough: every integer type keeps at most the low 64 bits.
         Progression::Integers { start, step, .. } => {
             (&at[0] * (step as i64) + (start as i64)).cast(ty)
         }
@@ -210,10 +210,7 @@ fn whole_number(tensor: &Tensor) -> Option<i64> {
 
 /// The first element of a tensor of integers of any type.
 fn first_integer(tensor: &Tensor) -> Option<i128> {
-    match tensor.as_slice::<u64>() {
-        Ok(all) => all.first().copied().map(i128::from),
-        Err(_) => tensor.to_i64_vec().ok()?.first().copied().map(i128::from),
-    }
+    tensor.to_i128_vec().ok()?.first().copied()
 }
 
 #[derive(Clone, Copy)]
