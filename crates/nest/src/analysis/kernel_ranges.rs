@@ -1,7 +1,8 @@
 //! Kernels: the ranges of stages that become one native function each.
 
 use crate::analysis::{ParallelChunks, Work, dim_apart, may_collide};
-use crate::ir::{BufferId, Nest, Role, Stage};
+use crate::ir::{Nest, Role, Stage};
+use std::cell::LazyCell;
 use std::ops::Range;
 
 /// The stages of each kernel of a nest, in the order in which they run.
@@ -46,23 +47,36 @@ fn joined_between_sums(
     alone: &[bool],
 ) -> Vec<Range<usize>> {
     let is_code = |kernel: &Range<usize>| !alone[kernel.start];
+    let ends = LazyCell::new(|| ends_of_use(nest));
     let mut joined = Vec::with_capacity(kernels.len());
-    let mut next = 0usize;
+    let mut start = 0usize;
     for between in kernels.chunk_by(|a, b| is_code(a) && is_code(b)) {
-        let sums = next.checked_sub(1).zip(Some(next + between.len()));
-        let with_sums = sums.and_then(|(before, after)| kernels.get(before..=after));
-        next += between.len();
-        match with_sums.filter(|chain| between.len() > 1 && is_chain(nest, chain)) {
-            Some(_) => joined.push(between[0].start..between[between.len() - 1].end),
-            None => joined.extend_from_slice(between),
+        let end = start + between.len();
+        let before = start.checked_sub(1).filter(|_| between.len() > 1);
+        let with_sums = before.and_then(|before| kernels.get(before..=end));
+        match with_sums.filter(|chain| is_chain(nest, chain, &ends)) {
+            Some([before, .., after]) => joined.push(before.end..after.start),
+            _ => joined.extend_from_slice(between),
         }
+        start = end;
     }
     joined
 }
 
+/// For each buffer, the end of the stages that load from it: one more than the number of the last of them, or 0.
+fn ends_of_use(nest: &Nest) -> Vec<usize> {
+    let mut ends = vec![0; nest.buffers.len()];
+    for (number, stage) in nest.stages.iter().enumerate() {
+        for buffer in stage.loads() {
+            ends[buffer.0 as usize] = number + 1;
+        }
+    }
+    ends
+}
+
 /// Whether these kernels are two sums and code between them that threads can share as one kernel, where each reads what the one
-/// before it makes last, and no others read what that code makes but for the last of it.
-fn is_chain(nest: &Nest, kernels: &[Range<usize>]) -> bool {
+/// before it makes last, and no others read what that code makes but for the last of it. `ends` is [`ends_of_use`].
+fn is_chain(nest: &Nest, kernels: &[Range<usize>], ends: &[usize]) -> bool {
     let [before, code @ .., after] = kernels else {
         return false;
     };
@@ -72,12 +86,10 @@ fn is_chain(nest: &Nest, kernels: &[Range<usize>]) -> bool {
         nest.read_in(pair[1].clone()).contains(&last)
     };
     let is_for_next = |pair: &[Range<usize>]| {
-        let made = nest.stages[pair[0].clone()].iter().map(|s| s.target);
-        let made: Vec<BufferId> = made.collect();
-        let is_temporary = |buffer: &BufferId| nest.buf(*buffer).role == Role::Temporary;
-        let mut others = nest.stages[pair[1].end..].iter();
-        made.iter().all(is_temporary)
-            && !others.any(|stage| stage.loads().iter().any(|b| made.contains(b)))
+        let mut made = nest.stages[pair[0].clone()].iter().map(|s| s.target);
+        made.all(|buffer| {
+            nest.buf(buffer).role == Role::Temporary && ends[buffer.0 as usize] <= pair[1].end
+        })
     };
     is_sum(before)
         && is_sum(after)
