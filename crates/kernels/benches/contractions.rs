@@ -254,8 +254,14 @@ fn contractions(criterion: &mut Criterion) {
             .warm_up_time(Duration::from_millis(50))
             .measurement_time(Duration::from_millis(300));
         let is_of_bytes = matches!(contraction.element, Element::U8I8 | Element::I8U8);
-        for isa in [Isa::Avx512, Isa::AvxVnni, Isa::Avx2, Isa::Portable] {
-            if isa == Isa::AvxVnni && !is_of_bytes {
+        for isa in [
+            Isa::Amx,
+            Isa::Avx512,
+            Isa::AvxVnni,
+            Isa::Avx2,
+            Isa::Portable,
+        ] {
+            if matches!(isa, Isa::Amx | Isa::AvxVnni) && !is_of_bytes {
                 continue;
             }
             // Without a fused multiply-add in the target, the portable twin is only exact.
@@ -460,7 +466,7 @@ fn windows_of_bytes(criterion: &mut Criterion) {
         group
             .warm_up_time(Duration::from_millis(50))
             .measurement_time(Duration::from_millis(300));
-        for isa in [Isa::Avx512, Isa::AvxVnni, Isa::Avx2] {
+        for isa in [Isa::Amx, Isa::Avx512, Isa::AvxVnni, Isa::Avx2] {
             if !isa.available() {
                 continue;
             }

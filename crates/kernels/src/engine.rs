@@ -28,6 +28,11 @@ pub(crate) struct Engine<T: Number> {
     pub(crate) decode: Option<unsafe fn(&Decode<T>)>,
     /// [`widen`](crate::narrow::widen), if elements can be stored as numbers of 16 bits.
     pub(crate) widen: Option<unsafe fn(&NarrowBlock)>,
+    /// From how many rows on the `strided` micro-kernels of up to two vectors have their sums in matrix registers, if there are
+    /// such. They read a line of the cache of each row at a time.
+    pub(crate) least_matrix_rows: Option<usize>,
+    /// What a thread does after its last tile of a task, if anything.
+    pub(crate) release: Option<unsafe fn()>,
     /// [`chains`](crate::tile::chains).
     pub(crate) chains: unsafe fn(usize) -> T,
 }
@@ -144,6 +149,8 @@ macro_rules! define_engine {
             coded: $coded,
             decode: $decode,
             widen: $widen,
+            least_matrix_rows: None,
+            release: None,
             chains: $module::chains,
         };
     };
@@ -205,6 +212,8 @@ macro_rules! define_byte_engine {
             coded: None,
             decode: None,
             widen: None,
+            least_matrix_rows: None,
+            release: None,
             chains: $module::chains,
         };
     };

@@ -156,7 +156,12 @@ pub(crate) struct Tiles {
     pub(crate) tallest: Vec<usize>,
     /// How many vectors the machine loads, and how many it multiplies and adds, in a cycle.
     pub(crate) per_cycle: f64,
+    /// As [`Engine::least_matrix_rows`](crate::engine::Engine::least_matrix_rows).
+    pub(crate) least_matrix_rows: Option<usize>,
 }
+
+/// The most vectors of tiles that have their sums in matrix registers.
+pub(crate) const MATRIX_VECTORS: usize = 2;
 
 /// The panels that rows and columns are divided into.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -225,6 +230,31 @@ pub(crate) fn width(height: usize, vectors: usize, tiles: &Tiles) -> usize {
         .unwrap_or(1)
 }
 
+/// The most rows of each half of a tile whose sums are in matrix registers.
+const MATRIX_ROWS: usize = 16;
+
+/// The height of tiles of matrix registers, at most `height` if that is a matter of rows alone. The rows of each half of a tile
+/// have to be equally far apart: where rows lie in runs, as the pixels of a line do, tiles are a part of a run, or two runs.
+pub(crate) fn aligned_height(height: usize, points: &[u32]) -> usize {
+    let steps = points.windows(2).map(|pair| pair[1].wrapping_sub(pair[0]));
+    let first = steps.clone().next();
+    let run = 1 + steps.take_while(|step| Some(*step) == first).count();
+    if run >= points.len() || !points.len().is_multiple_of(run) {
+        return height;
+    }
+    let fits = |h: &usize| {
+        let of_two_runs = *h == 2 * run && run <= MATRIX_ROWS;
+        run.is_multiple_of(*h) || of_two_runs && points.len().is_multiple_of(*h)
+    };
+    (LEAST_ALIGNED..=2 * MATRIX_ROWS)
+        .rev()
+        .find(fits)
+        .unwrap_or(height)
+}
+
+/// Lower tiles than this are not worth it.
+const LEAST_ALIGNED: usize = 6;
+
 /// The two sizes of parts, and how many there are of each.
 fn sizes(whole: usize, count: usize) -> [(usize, usize); 2] {
     match count {
@@ -240,9 +270,25 @@ impl Tiles {
     /// About how many cycles one `k` of a tile takes, with two loads of elements of rows a cycle and multiply-adds that take
     /// four, and the loop itself.
     fn step_cycles(&self, h: usize, n: usize) -> f64 {
+        if self.has_matrices(h, n) {
+            return Tiles::matrix_step_cycles(h, n);
+        }
         let of_vectors = |count: usize| count as f64 / self.per_cycle;
         let loads = h as f64 / 2.0 + of_vectors(n);
         of_vectors(h * n).max(loads).max(4.0) + 0.5
+    }
+
+    /// Whether tiles of this size have their sums in matrix registers.
+    pub(crate) fn has_matrices(&self, h: usize, n: usize) -> bool {
+        n <= MATRIX_VECTORS && self.least_matrix_rows.is_some_and(|least| h >= least)
+    }
+
+    /// About how many cycles a word of `k` takes in such tiles: a product takes a cycle for each of its rows and has 16 words of
+    /// `k`, of each of which it loads a line for each row and vector, two in a cycle.
+    fn matrix_step_cycles(h: usize, n: usize) -> f64 {
+        const WORDS: usize = 16;
+        let (products, lines) = (h * n, h + WORDS * n);
+        products.max(lines.div_ceil(2)) as f64 / WORDS as f64 + 0.5
     }
 }
 
@@ -254,6 +300,7 @@ mod tests {
         Tiles {
             tallest: vec![14, 14, 9, 6, 5, 4, 3, 2],
             per_cycle,
+            least_matrix_rows: None,
         }
     }
 
@@ -272,6 +319,41 @@ mod tests {
         assert_eq!(width(1, 5, &tiles), 5);
         assert_eq!(width(14, 7, &tiles), 2);
         assert_eq!(width(1, 0, &tiles), 1);
+    }
+
+    #[test]
+    fn tiles_of_matrix_registers_are_parts_of_lines_or_two_lines() {
+        let height = |line: u32, lines: u32| {
+            let pixels = |line_number: u32| (0..line).map(move |x| 1000 * line_number + 8 * x);
+            let points: Vec<u32> = (0..lines).flat_map(pixels).collect();
+            aligned_height(31, &points)
+        };
+        assert_eq!(height(56, 56), 28);
+        assert_eq!(height(28, 3), 28);
+        assert_eq!(height(14, 14), 28);
+        assert_eq!(height(16, 4), 32);
+        // No pairs of lines, and lines of which two are too much.
+        assert_eq!(height(14, 13), 14);
+        assert_eq!(height(26, 2), 26);
+        assert_eq!(height(17, 2), 17);
+        // All rows are equally far apart, or no tile is high enough.
+        assert_eq!(height(100, 1), 31);
+        assert_eq!(height(5, 3), 31);
+        assert_eq!(height(37, 2), 31);
+        assert_eq!(aligned_height(1, &[]), 1);
+    }
+
+    #[test]
+    fn products_of_matrices_take_a_cycle_for_each_row() {
+        let matrices = Tiles {
+            tallest: vec![32, 32, 3],
+            per_cycle: 2.0,
+            least_matrix_rows: Some(4),
+        };
+        assert_eq!(matrices.step_cycles(32, 2), 4.5);
+        assert_eq!(matrices.step_cycles(4, 2), 18.0 / 16.0 + 0.5);
+        assert!(!matrices.has_matrices(3, 2) && !matrices.has_matrices(3, 3));
+        assert_eq!(shape(400, 24, &matrices).height, 31);
     }
 
     #[test]

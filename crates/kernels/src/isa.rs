@@ -19,16 +19,19 @@ pub enum Isa {
     /// `Avx512` on machines that run an instruction of 512 bits as two halves, so that it does as much in a cycle as `Avx2`
     /// does: tiles are of either, whichever leaves fewer lanes empty. Any machine that has `Avx512` has it.
     Avx512Halves,
+    /// `Avx512` and products of matrices of bytes: AMX. All else is as with `Avx512`.
+    Amx,
 }
 
 impl Isa {
     /// All of them.
-    pub const ALL: [Isa; 5] = [
+    pub const ALL: [Isa; 6] = [
         Isa::Portable,
         Isa::Avx2,
         Isa::AvxVnni,
         Isa::Avx512,
         Isa::Avx512Halves,
+        Isa::Amx,
     ];
 
     /// The instruction set with which this machine runs contractions fastest.
@@ -36,14 +39,15 @@ impl Isa {
         match Isa::best() {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 if *HOST_RUNS_HALVES => Isa::Avx512Halves,
+            Isa::Avx512 if Isa::Amx.available() => Isa::Amx,
             best => best,
         }
     }
 
-    /// The instructions, however the machine runs them.
+    /// The instructions of vectors, however the machine runs them.
     pub fn instructions(self) -> Isa {
         match self {
-            Isa::Avx512Halves => Isa::Avx512,
+            Isa::Avx512Halves | Isa::Amx => Isa::Avx512,
             isa => isa,
         }
     }
@@ -56,7 +60,7 @@ impl Isa {
         }
     }
 
-    /// The best instruction set of this machine.
+    /// The best instruction set of vectors of this machine.
     pub fn best() -> Isa {
         match Isa::Avx512.available() {
             true => Isa::Avx512,
@@ -100,8 +104,10 @@ impl Isa {
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl")
             }
+            #[cfg(target_arch = "x86_64")]
+            Isa::Amx => *HOST_HAS_MATRICES,
             #[cfg(not(target_arch = "x86_64"))]
-            Isa::Avx2 | Isa::AvxVnni | Isa::Avx512 | Isa::Avx512Halves => false,
+            Isa::Avx2 | Isa::AvxVnni | Isa::Avx512 | Isa::Avx512Halves | Isa::Amx => false,
         }
     }
 }
@@ -113,6 +119,7 @@ impl fmt::Display for Isa {
             Isa::Avx2 => "avx2",
             Isa::AvxVnni => "avx-vnni",
             Isa::Avx512 | Isa::Avx512Halves => "avx512",
+            Isa::Amx => "amx",
         })
     }
 }
@@ -128,6 +135,50 @@ struct Processor {
 /// tens of microseconds, so it is asked once.
 #[cfg(target_arch = "x86_64")]
 static HOST_RUNS_HALVES: LazyLock<bool> = LazyLock::new(|| Processor::of_host().runs_halves());
+
+/// Whether this machine has [`Isa::Amx`], and lets this process use it.
+#[cfg(target_arch = "x86_64")]
+static HOST_HAS_MATRICES: LazyLock<bool> = LazyLock::new(|| {
+    Isa::Avx512.available()
+        && is_x86_feature_detected!("avx512vnni")
+        && has_matrix_instructions()
+        && may_use_matrix_registers()
+});
+
+/// Whether CPUID has the bits of AMX-TILE and AMX-INT8.
+#[cfg(target_arch = "x86_64")]
+fn has_matrix_instructions() -> bool {
+    use std::arch::x86_64::__cpuid_count;
+    const TILE: u32 = 1 << 24;
+    const INT8: u32 = 1 << 25;
+    #[allow(unused_unsafe, reason = "safe from Rust 1.94 on")]
+    // SAFETY: every x86-64 has the instruction, and every one with AVX-512 this leaf.
+    let features = unsafe { __cpuid_count(7, 0) }.edx;
+    features & (TILE | INT8) == TILE | INT8
+}
+
+/// Asks the system for the matrix registers, which it has to save when it changes threads: Linux gives them to a process that
+/// asks for them. It may refuse, for one if a thread's alternative signal stack has no room for them.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn may_use_matrix_registers() -> bool {
+    const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
+    const XFEATURE_XTILEDATA: libc::c_long = 18;
+    // SAFETY: the call has no pointers, and changes nothing but what this process may do.
+    let refused = unsafe {
+        libc::syscall(
+            libc::SYS_arch_prctl,
+            ARCH_REQ_XCOMP_PERM,
+            XFEATURE_XTILEDATA,
+        )
+    };
+    refused == 0
+}
+
+/// Other systems are not asked.
+#[cfg(all(target_arch = "x86_64", not(target_os = "linux")))]
+fn may_use_matrix_registers() -> bool {
+    false
+}
 
 #[cfg(target_arch = "x86_64")]
 impl Processor {

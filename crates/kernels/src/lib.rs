@@ -53,6 +53,9 @@
 //! block of rows. So are runs of bytes that are not of whole words, as the nine of three pixels with three channels: their last word
 //! ends with the run, and what it has again is zero on the other side. Otherwise operands are packed into words, made of vectors
 //! along the channels of a pixel, or along pixels.
+//! Machines that multiply matrices of bytes ([`Isa::Amx`]) have the sums of up to 32 rows by two vectors in matrix registers, where
+//! a sum has 64 terms or more. A product takes a line of up to 16 words of each of 16 rows that are equally far apart, so that the
+//! height of tiles suits the lines of a picture; rows that lie otherwise have vectors. Packed columns are the same for both.
 //! Without products of bytes, convolutions of bytes with constant windows of 3×3 take 16 products for four results instead of 36
 //! ([`WinogradConvolution`]), where there are enough channels to be worth the transforms.
 //! Constant operands of 4 to 16 bits stay so when they are packed, with zero points and scales for groups of `k` ([`Coding`]):

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::axes::Axes;
 use crate::engine::{ADDRESSED_ROWS, Engine};
-use crate::geometry::{ColumnVectors, PanelShape, Tiles, shape, shared_shape, width};
+use crate::geometry::{
+    ColumnVectors, PanelShape, Tiles, aligned_height, shape, shared_shape, width,
+};
 use crate::groups::{Groups, Side};
 use crate::pack::Packing;
 use crate::simd::HasEngine;
@@ -51,6 +53,8 @@ pub struct PreparedContraction {
     pub(crate) lanes: usize,
     /// Whether there are tiles that make elements of coded columns themselves.
     pub(crate) has_coded_tiles: bool,
+    /// How many words of rows a product of matrices takes, if tiles have their sums in matrix registers; otherwise 0.
+    pub(crate) row_line: usize,
     /// How many packed panels a tile of all rows takes, if there are so few of them.
     pub(crate) panels_at_once: usize,
     pub(crate) packed: ColumnVectors,
@@ -164,6 +168,14 @@ impl PreparedContraction {
             Some(are_widened) => RowWords::of(&row_side, group, are_widened),
             None => None,
         };
+        let row_line = match &row_words {
+            Some(words) if tiles.has_matrices(height, most) => words.line(),
+            _ => 0,
+        };
+        let height = match row_line {
+            0 => height,
+            _ => aligned_height(height, &row_side.points),
+        };
         let row_panels = rows.points().div_ceil(height);
         let panels_at_once = match most == SPREAD_WIDTH && row_panels == 1 {
             true => spread.get(height - 1).copied().unwrap_or(1),
@@ -195,6 +207,7 @@ impl PreparedContraction {
             low: rows.points() / row_panels.max(1),
             lanes,
             has_coded_tiles,
+            row_line,
             panels_at_once,
             packed,
             plain,
@@ -335,8 +348,13 @@ impl Tiling {
     fn suited(contraction: &Contraction, isa: Isa, forms: [Form; 2]) -> Result<Tiling, Refused> {
         /// Tiles of 256 bits load more for each multiply-add.
         const PAYS: f64 = 0.97;
+        /// Of shorter sums matrix registers only have more stores wait at a time.
+        const LEAST_MATRIX_TERMS: usize = 64;
+        let extents = contraction.k.iter().map(|dim| dim.extent);
+        let terms = extents.fold(1, usize::saturating_mul);
         let isa = match isa {
             Isa::AvxVnni if !contraction.element.is_byte() => Isa::Avx2,
+            Isa::Amx if !contraction.element.is_byte() || terms < LEAST_MATRIX_TERMS => Isa::Avx512,
             isa => isa,
         };
         let wide = Tiling::of(contraction, isa, forms)?;
@@ -427,6 +445,7 @@ impl Registers {
             tiles: Tiles {
                 tallest: engine.packed.iter().map(|tiles| tiles.len()).collect(),
                 per_cycle: isa.vectors_per_cycle(),
+                least_matrix_rows: engine.least_matrix_rows,
             },
         }
     }

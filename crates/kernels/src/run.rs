@@ -338,6 +338,10 @@ impl PreparedContraction {
                 run.batch(rows, columns, left_columns, out);
             }
         }
+        if let Some(release) = run.engine.release {
+            // SAFETY: the engine is of this machine.
+            unsafe { release() }
+        }
     }
 }
 

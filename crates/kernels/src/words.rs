@@ -36,6 +36,19 @@ impl RowWords {
     }
 }
 
+impl RowWords {
+    /// How many words lie beside each other from each step of a multiple of as many on: the most that a line of the cache has and
+    /// all runs are multiples of, or 0 if that is too few to be of use.
+    pub(crate) fn line(&self) -> usize {
+        const MOST: usize = 16;
+        const LEAST: usize = 4;
+        let runs = self.steps.chunk_by(|a, b| a.checked_add(4) == Some(*b));
+        let runs: Vec<usize> = runs.map(<[u32]>::len).collect();
+        let divides_all = |line: &usize| runs.iter().all(|run| run.is_multiple_of(*line));
+        (LEAST..=MOST).rev().find(divides_all).unwrap_or(0)
+    }
+}
+
 /// The order in which steps take the `k` of a sum whose elements lie in runs on the row side, each at least a word long but
 /// not of whole words: the last word of a run begins so early that it ends with the run, and has some `k` again.
 ///
@@ -91,6 +104,28 @@ impl Overlap {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_parts_of_all_runs() {
+        let line = |runs: &[u32]| {
+            let words = |(run, words): (usize, &u32)| {
+                let start = 1000 * run as u32;
+                (0..*words).map(move |word| start + 4 * word)
+            };
+            let steps = runs.iter().enumerate().flat_map(words).collect();
+            let are_widened = false;
+            RowWords { steps, are_widened }.line()
+        };
+        assert_eq!(line(&[16]), 16);
+        assert_eq!(line(&[48, 48, 48]), 16);
+        assert_eq!(line(&[24, 24]), 12);
+        assert_eq!(line(&[19]), 0);
+        assert_eq!(line(&[22, 33]), 11);
+        assert_eq!(line(&[4]), 4);
+        // Too few words, and runs that have no line in common.
+        assert_eq!(line(&[3, 3]), 0);
+        assert_eq!(line(&[16, 15]), 0);
+    }
 
     #[test]
     fn the_last_word_of_a_run_ends_with_it() {

@@ -259,6 +259,7 @@ impl<T: HasEngine> Run<'_, T> {
             rows_step: 0,
             row_points: std::ptr::null(),
             row_steps: std::ptr::null(),
+            row_line: kernel.row_line,
             columns: self.columns(at.columns, first, panel, at.k, at.count),
             rows_ahead: self.rows_ahead(),
             next: Next {

@@ -183,8 +183,14 @@ impl PreparedContraction {
         let makes_columns = columns.is_own() && !in_tiles;
         let k_block = match rows_stream || self.row_panels == 1 && !makes_columns {
             true => self.k,
-            // A byte may hold codes of two `k`.
-            false => self.k_block(columns, width).next_multiple_of(2),
+            false => {
+                // A byte may hold codes of two `k`.
+                let whole = match self.row_line {
+                    0 => 2,
+                    words => words,
+                };
+                self.k_block(columns, width).next_multiple_of(whole)
+            }
         };
         let row_block = match rows {
             RowSource::Own | RowSource::Coded => ROW_BLOCK.next_multiple_of(self.height),

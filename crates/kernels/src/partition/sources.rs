@@ -207,7 +207,8 @@ impl PreparedContraction {
             _ => self.strided_block(k_block),
         };
         let block = block.min(self.rows.points.len());
-        FIRST_CACHE.have_room(self.height, step)
+        // Tiles that take whole lines need each once.
+        (self.row_line > 0 || FIRST_CACHE.have_room(self.height, step))
             && (panels == 1 || SECOND_CACHE.have_room(block, step))
     }
 

@@ -4,6 +4,8 @@
 pub(super) mod grouped;
 mod words;
 
+pub(super) use words::pack_words;
+
 use std::arch::asm;
 use std::arch::x86_64::*;
 
@@ -336,7 +338,7 @@ pub(super) fn has_byte_products() -> bool {
 
 /// A mask of the first `lanes` lanes, at most 16.
 #[inline(always)]
-fn first(lanes: usize) -> __mmask16 {
+pub(super) fn first(lanes: usize) -> __mmask16 {
     ((1u32 << lanes) - 1) as __mmask16
 }
 
@@ -497,7 +499,7 @@ define_engine!(
 macro_rules! bytes {
     ($name:ident, $module:ident, $simd:ty) => {
         define_byte_engine!(
-            $name, $module, $simd, 4, words::pack_words, None,
+            $name, $module, $simd, 4, pack_words, None,
             target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,bmi1,bmi2"),
             spread [1: 8 2: 8 3: 6 4: 6]
             1 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]

@@ -1,6 +1,8 @@
 //! The micro-kernels of each instruction set.
 
 #[cfg(target_arch = "x86_64")]
+mod amx;
+#[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
@@ -104,6 +106,13 @@ impl HasEngine for f64 {
 
 impl HasEngine for i32 {
     fn engine(isa: Isa, signed_rows: bool) -> &'static Engine<i32> {
+        #[cfg(target_arch = "x86_64")]
+        if isa == Isa::Amx {
+            return match signed_rows {
+                true => &amx::I8U8,
+                false => &amx::U8I8,
+            };
+        }
         match (isa.instructions(), signed_rows) {
             #[cfg(target_arch = "x86_64")]
             (Isa::Avx512, true) if avx512::has_byte_products() => &avx512::I8U8,

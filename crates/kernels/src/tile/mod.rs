@@ -31,6 +31,8 @@ pub(crate) struct Tile<T> {
     /// Where they lie apart: the offset of each row, and of each `k`.
     pub(crate) row_points: *const u32,
     pub(crate) row_steps: *const u32,
+    /// How many words of a row lie beside each other from each step of a multiple of as many on; 0 if that is of no use.
+    pub(crate) row_line: usize,
     /// The column side: packed (`N` vectors for each `k`), maybe in numbers, or plain.
     pub(crate) columns: *const T,
     /// How many elements ahead the rows are fetched into the second cache.

@@ -126,6 +126,7 @@ fn products() {
         (17, 33, 5),
         (5, 47, 300),
         (40, 20, 17),
+        (33, 40, 76),
     ] {
         for across in 0..8 {
             let across = [across & 1 != 0, across & 2 != 0, across & 4 != 0];

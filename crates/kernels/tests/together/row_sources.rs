@@ -223,7 +223,9 @@ fn byte_rows_with(isa: Isa, contraction: &Contraction, element: Element) -> Opti
 
 /// Whether a kernel's steps take words of four bytes, by its name.
 fn multiplies_four_bytes(name: &str) -> bool {
-    name.starts_with("avx512") || name.starts_with("avx-vnni")
+    ["amx", "avx512", "avx-vnni"]
+        .iter()
+        .any(|isa| name.starts_with(isa))
 }
 
 /// `in_place` is what machines with products of four bytes do, `widened` what others do.

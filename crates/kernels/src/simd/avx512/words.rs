@@ -17,7 +17,7 @@ type Words = Bytes<true>;
 /// # Safety
 /// as that.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2")]
-pub(super) unsafe fn pack_words(block: &Block<i32>, points: &[u32]) {
+pub(in crate::simd) unsafe fn pack_words(block: &Block<i32>, points: &[u32]) {
     const LAYOUTS: WordLayouts = WordLayouts {
         across: lay_across::<i32>,
         along: Some(Along {

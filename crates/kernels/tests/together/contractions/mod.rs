@@ -87,6 +87,34 @@ fn channels_that_follow_each_other() {
     }
 }
 
+/// Sums of bytes that are too short for matrix registers and long enough, of words that lie in lines of several lengths, or in none.
+#[test]
+fn products_of_matrices_of_bytes() {
+    let check_bytes = |contraction: &Contraction, seed: usize| {
+        check::<U8I8>(contraction, seed as u64);
+        check::<I8U8>(contraction, seed as u64);
+    };
+    for rows in 1..=70 {
+        for k in [60, 63, 64, 65, 76, 88, 128] {
+            let columns = [16, 33, 70][rows % 3];
+            check_bytes(
+                &matrices(1, rows, columns, k, [false, true, false]),
+                rows + k,
+            );
+        }
+    }
+    // Sums that go on from block to block.
+    for k in [1300, 2048, 2052] {
+        check_bytes(&matrices(2, 50, 40, k, [false, true, false]), k);
+    }
+    // Lines of pixels that tiles divide, of which they take two, and that are none of that.
+    for width in [7, 14, 26, 28, 31, 56] {
+        for channels in [4, 8, 12, 16, 24, 32, 64] {
+            check_bytes(&channels_last((channels, 18), (6, width), 3, true), width);
+        }
+    }
+}
+
 /// Channels of whole pages are packed if there are several tiles of rows: here of one, two, three and four.
 #[test]
 fn channels_that_are_pages_apart() {

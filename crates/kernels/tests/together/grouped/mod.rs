@@ -7,7 +7,7 @@ use problem::{CODES, Points, Problem, Values, extremes, matrix, ordinary};
 use proptest::prelude::*;
 use vinelift_kernels::{Code, Grouped, GroupedDim, GroupedProduct, GroupedRows, Isa};
 
-const ISAS: [Isa; 5] = Isa::ALL;
+const ISAS: [Isa; 6] = Isa::ALL;
 
 /// All that rows and columns may be left over from tiles.
 #[test]
