@@ -105,7 +105,11 @@ impl Bounds {
         };
         let mut start = self.start.map_or(Some(first), inside)?;
         let stop = self.stop.map_or(Some(last), inside)?;
-        if self.clamp_start && symbols::is_negative(&start)? {
+        // An empty dim has no first element.
+        if self.clamp_start
+            && symbols::is_negative(&start)?
+            && !symbols::is_negative(&n.minus(&one)?)?
+        {
             start = zero;
         }
         let distance = match self.step > 0 {
@@ -200,6 +204,32 @@ impl Span {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vinelift_tensor::symbols::Symbols;
+
+    /// The number of elements that `bounds` takes of a dim of `n` points if it stops at a symbol with this value.
+    fn count_up_to_symbol(bounds: Bounds, stop: usize, n: usize) -> usize {
+        let mut symbols = Symbols::default();
+        let stop = symbols.add(stop).unwrap();
+        let stop = Some(*stop.formula());
+        symbols.record(|| Bounds { stop, ..bounds }.span(n.into()).count.example())
+    }
+
+    /// Python: `len(range(0)[start:stop:step])` is 0.
+    #[test]
+    fn a_dim_of_no_points_has_no_slice_wherever_that_stops() {
+        for (step, clamp_start) in [(-2, true), (-1, true), (-1, false), (1, true)] {
+            let bounds = Bounds {
+                step,
+                clamp_start,
+                ..Bounds::FULL
+            };
+            for start in [None, Some(-3), Some(0), Some(2)] {
+                let start = start.map(Formula::number);
+                let of = |stop, n| count_up_to_symbol(Bounds { start, ..bounds }, stop, n);
+                assert_eq!([of(2, 0), of(8, 0)], [0, 0], "{bounds:?}, {start:?}");
+            }
+        }
+    }
 
     #[test]
     fn the_extent_of_an_interval_covers_that_of_its_members() {
