@@ -125,10 +125,7 @@ impl<'n> Analysis<'n> {
             let whole = (1..=MOST_PARTS).find(is_whole);
             counts.extend(whole.filter(|parts| !counts.contains(parts)));
             for parts in counts {
-                // The last turn overlaps the one before: too much must not be done twice.
-                let turns = |lanes: usize| points.div_ceil(lanes);
-                let done = turns(width.lanes * parts) * parts;
-                if width.lanes * parts > most || done * 8 > turns(width.lanes) * 9 {
+                if width.lanes * parts > most || repeats_much(points, width.lanes, parts) {
                     continue;
                 }
                 for outer in self.callable_loops(candidate, candidate.axes.len()) {
@@ -379,5 +376,27 @@ fn below_loads(x: &Scalar) -> Visit {
     match x.kind() {
         Kind::Load { .. } => Visit::Past,
         _ => Visit::Children,
+    }
+}
+
+/// Whether registers of this many lanes do more than an eighth too much where `parts` of them are done side by side: the last turn
+/// overlaps the one before.
+fn repeats_much(points: usize, lanes: usize, parts: usize) -> bool {
+    let turns = |lanes: usize| points.div_ceil(lanes);
+    let least = turns(lanes);
+    turns(lanes * parts) * parts - least > least / 8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::repeats_much;
+
+    #[test]
+    fn whole_turns_repeat_nothing_however_many_there_are() {
+        assert!(!repeats_much(64, 16, 4));
+        // Eight registers for seven, and sixteen for fifteen.
+        assert!(repeats_much(7 * 16, 16, 4));
+        assert!(!repeats_much(15 * 16, 16, 4));
+        assert!(!repeats_much(usize::MAX, 16, 4));
     }
 }
