@@ -1,9 +1,11 @@
 //! Tensors from pictures.
 
+use crate::jpeg;
 use crate::options::named;
 use clap::Args;
-use image::DynamicImage;
 use image::imageops::FilterType;
+use image::{DynamicImage, ImageError, ImageFormat};
+use std::io::ErrorKind;
 use std::path::Path;
 use vinelift::{Dim, ElementType, PartialShape, Tensor};
 
@@ -115,6 +117,19 @@ pub(crate) fn is_image(path: &Path) -> bool {
     })
 }
 
+/// The picture in a file, all of it.
+fn open(path: &Path) -> Result<DynamicImage, ImageError> {
+    let bytes = std::fs::read(path)?;
+    let format = ImageFormat::from_path(path)?;
+    let picture = image::load_from_memory_with_format(&bytes, format)?;
+    match format {
+        ImageFormat::Jpeg if !jpeg::is_whole(&bytes) => {
+            Err(std::io::Error::from(ErrorKind::UnexpectedEof).into())
+        }
+        _ => Ok(picture),
+    }
+}
+
 impl ImageArgs {
     /// The picture in a file as a tensor of this type and shape, scaled to the rows and columns of the shape.
     pub(crate) fn read(
@@ -124,7 +139,7 @@ impl ImageArgs {
         shape: &PartialShape,
     ) -> Result<Tensor, String> {
         let fail = |e: &dyn std::fmt::Display| format!("`{}`: {e}", path.display());
-        let picture = image::open(path).map_err(|e| fail(&e))?;
+        let picture = open(path).map_err(|e| fail(&e))?;
         let layout = self.layout_of(shape)?;
         let extents = layout.extents(shape, &picture)?;
         let [channels, height, width] = extents;
@@ -232,6 +247,27 @@ mod tests {
         let pixels = image::RgbImage::from_raw(2, 1, vec![255, 0, 10, 0, 20, 255]).unwrap();
         pixels.save(&path).unwrap();
         (dir, path)
+    }
+
+    /// libjpeg: `premature end of JPEG file`.
+    #[test]
+    fn a_picture_that_was_cut_off_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, missing) in [("a.jpg", 4), ("a.png", 20)] {
+            let path = dir.path().join(name);
+            let shades = (0..48u8).map(|k| k * 5).collect();
+            let pixels = image::RgbImage::from_raw(4, 4, shades).unwrap();
+            pixels.save(&path).unwrap();
+            let read = || {
+                let shape = PartialShape::from(&[1, 3, 4, 4][..]);
+                arguments(&[], &[], false).read(&path, ElementType::U8, &shape)
+            };
+            read().unwrap();
+            let bytes = std::fs::read(&path).unwrap();
+            std::fs::write(&path, &bytes[..bytes.len() - missing]).unwrap();
+            let error = format!("`{}`: unexpected end of file", path.display());
+            assert_eq!(read().unwrap_err(), error);
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod generate;
 mod image_file;
 mod info;
 mod inputs;
+mod jpeg;
 mod ops;
 mod options;
 mod progress;
