@@ -9,7 +9,7 @@ pub(crate) fn is_whole(bytes: &[u8]) -> bool {
     bytes.strip_prefix(&start).and_then(to_end).is_some()
 }
 
-/// What follows the marker of the end.
+/// The bytes after the marker that ends the picture; `None` if the file stops before it.
 fn to_end(mut rest: &[u8]) -> Option<&[u8]> {
     loop {
         let at = rest

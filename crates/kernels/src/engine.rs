@@ -31,7 +31,7 @@ pub(crate) struct Engine<T: Number> {
     /// From how many rows on the `strided` micro-kernels of up to two vectors have their sums in matrix registers, if there are
     /// such. They read a line of the cache of each row at a time.
     pub(crate) least_matrix_rows: Option<usize>,
-    /// What a thread does after its last tile of a task, if anything.
+    /// Releases the matrix registers, if tiles use them: each thread calls it when it has computed the last tile of a task.
     pub(crate) release: Option<unsafe fn()>,
     /// [`chains`](crate::tile::chains).
     pub(crate) chains: unsafe fn(usize) -> T,

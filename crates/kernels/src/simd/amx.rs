@@ -50,6 +50,22 @@ unsafe fn fetch_out<const N: usize>(t: &Tile<i32>, from: usize, until: usize) {
     }
 }
 
+/// Loads or stores the sums of a tile of `$n` vectors, whose high rows there are if it `$has_high` ones.
+macro_rules! all_sums {
+    ($move:ident, $n:expr, $low:expr, $high:expr, $has_high:expr) => {
+        $move!("tmm0", $low.at[0], $low.step);
+        if $n == 2 {
+            $move!("tmm1", $low.at[$n - 1], $low.step);
+        }
+        if $has_high {
+            $move!("tmm2", $high.at[0], $high.step);
+            if $n == 2 {
+                $move!("tmm3", $high.at[$n - 1], $high.step);
+            }
+        }
+    };
+}
+
 /// A tile of low and high rows, whose words lie apart, by `N` vectors, with its sums in matrix registers.
 ///
 /// # Safety
@@ -95,16 +111,7 @@ unsafe fn matrices<const SIGNED_ROWS: bool, const N: usize>(t: &Tile<i32>, [low,
             if is_own {
                 tile::load_sums::<Bytes<SIGNED_ROWS>>(t, own.cast(), rows, N);
             }
-            load!("tmm0", low_sums.at[0], low_sums.step);
-            if N == 2 {
-                load!("tmm1", low_sums.at[N - 1], low_sums.step);
-            }
-            if has_high {
-                load!("tmm2", high_sums.at[0], high_sums.step);
-                if N == 2 {
-                    load!("tmm3", high_sums.at[N - 1], high_sums.step);
-                }
-            }
+            all_sums!(load, N, low_sums, high_sums, has_high);
         }
 
         let mut columns = t.columns;
@@ -136,16 +143,7 @@ unsafe fn matrices<const SIGNED_ROWS: bool, const N: usize>(t: &Tile<i32>, [low,
             k += t.row_line;
         }
 
-        store!("tmm0", low_sums.at[0], low_sums.step);
-        if N == 2 {
-            store!("tmm1", low_sums.at[N - 1], low_sums.step);
-        }
-        if has_high {
-            store!("tmm2", high_sums.at[0], high_sums.step);
-            if N == 2 {
-                store!("tmm3", high_sums.at[N - 1], high_sums.step);
-            }
-        }
+        all_sums!(store, N, low_sums, high_sums, has_high);
         if is_own {
             tile::store_sums::<Bytes<SIGNED_ROWS>>(t, own.cast_const().cast(), rows, N);
         }

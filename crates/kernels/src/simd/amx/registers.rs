@@ -19,7 +19,7 @@ pub(super) struct Shape {
 }
 
 thread_local! {
-    /// What the matrix registers of this thread have shapes for; nothing while they are released.
+    /// The tile that the matrix registers of this thread are set to; `None` while they are released.
     static SHAPED: Cell<Option<Shape>> = const { Cell::new(None) };
 }
 
