@@ -32,6 +32,10 @@ pub(crate) struct Tile<T> {
     pub(crate) row_points: *const u32,
     pub(crate) row_steps: *const u32,
     /// How many words of a row lie beside each other from each step of a multiple of as many on; 0 if that is of no use.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(dead_code, reason = "tiles of matrix registers read it")
+    )]
     pub(crate) row_line: usize,
     /// The column side: packed (`N` vectors for each `k`), maybe in numbers, or plain.
     pub(crate) columns: *const T,
