@@ -160,6 +160,9 @@ pub(crate) struct Tiles {
     pub(crate) least_matrix_rows: Option<usize>,
 }
 
+/// The most lines of a matrix register, and the most words of a line.
+pub(crate) const MATRIX_LINES: usize = 16;
+
 /// The most vectors of tiles that have their sums in matrix registers.
 pub(crate) const MATRIX_VECTORS: usize = 2;
 
@@ -230,11 +233,8 @@ pub(crate) fn width(height: usize, vectors: usize, tiles: &Tiles) -> usize {
         .unwrap_or(1)
 }
 
-/// The most rows of each half of a tile whose sums are in matrix registers.
-const MATRIX_ROWS: usize = 16;
-
-/// The height of tiles of matrix registers, at most `height` if that is a matter of rows alone. The rows of each half of a tile
-/// have to be equally far apart: where rows lie in runs, as the pixels of a line do, tiles are a part of a run, or two runs.
+/// The height of tiles whose sums are in matrix registers: `height` if all rows are equally far apart. The rows of each half of a
+/// tile have to be: where rows lie in runs, as the pixels of a line do, a tile is a part of a run, or two whole runs.
 pub(crate) fn aligned_height(height: usize, points: &[u32]) -> usize {
     let steps = points.windows(2).map(|pair| pair[1].wrapping_sub(pair[0]));
     let first = steps.clone().next();
@@ -243,10 +243,10 @@ pub(crate) fn aligned_height(height: usize, points: &[u32]) -> usize {
         return height;
     }
     let fits = |h: &usize| {
-        let of_two_runs = *h == 2 * run && run <= MATRIX_ROWS;
+        let of_two_runs = *h == 2 * run && run <= MATRIX_LINES;
         run.is_multiple_of(*h) || of_two_runs && points.len().is_multiple_of(*h)
     };
-    (LEAST_ALIGNED..=2 * MATRIX_ROWS)
+    (LEAST_ALIGNED..=2 * MATRIX_LINES)
         .rev()
         .find(fits)
         .unwrap_or(height)
@@ -286,9 +286,8 @@ impl Tiles {
     /// About how many cycles a word of `k` takes in such tiles: a product takes a cycle for each of its rows and has 16 words of
     /// `k`, of each of which it loads a line for each row and vector, two in a cycle.
     fn matrix_step_cycles(h: usize, n: usize) -> f64 {
-        const WORDS: usize = 16;
-        let (products, lines) = (h * n, h + WORDS * n);
-        products.max(lines.div_ceil(2)) as f64 / WORDS as f64 + 0.5
+        let (products, lines) = (h * n, h + MATRIX_LINES * n);
+        products.max(lines.div_ceil(2)) as f64 / MATRIX_LINES as f64 + 0.5
     }
 }
 

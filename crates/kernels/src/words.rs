@@ -1,5 +1,6 @@
 //! Rows of bytes that tiles read word by word.
 
+use crate::geometry::MATRIX_LINES;
 use crate::groups::Side;
 
 /// To read a `k` again costs a product for each column. To pack one costs about as much as this many products.
@@ -37,15 +38,14 @@ impl RowWords {
 }
 
 impl RowWords {
-    /// How many words lie beside each other from each step of a multiple of as many on: the most that a line of the cache has and
-    /// all runs are multiples of, or 0 if that is too few to be of use.
+    /// How many words lie beside each other from each step of a multiple of as many on: the most that a line of a matrix register
+    /// has room for and all runs are multiples of, or 0 if that is too few to be of use.
     pub(crate) fn line(&self) -> usize {
-        const MOST: usize = 16;
         const LEAST: usize = 4;
         let runs = self.steps.chunk_by(|a, b| a.checked_add(4) == Some(*b));
         let runs: Vec<usize> = runs.map(<[u32]>::len).collect();
         let divides_all = |line: &usize| runs.iter().all(|run| run.is_multiple_of(*line));
-        (LEAST..=MOST).rev().find(divides_all).unwrap_or(0)
+        (LEAST..=MATRIX_LINES).rev().find(divides_all).unwrap_or(0)
     }
 }
 

@@ -247,8 +247,8 @@ macro_rules! bytes {
         pub(super) static $name: Engine<i32> = Engine {
             lanes: LINES,
             group: 4,
-    packed: &tables!($module packed),
-    strided: &tables!($module strided),
+            packed: &tables!($module, packed),
+            strided: &tables!($module, strided),
             plain: &[],
             edge: &[],
             packing: Packing::Words {
@@ -268,15 +268,15 @@ macro_rules! bytes {
 
 /// Tiles of up to [`MOST_ROWS`] rows by up to [`MATRIX_VECTORS`] vectors, and wider ones of fewer rows than [`LEAST_ROWS`].
 macro_rules! tables {
-    ($module:ident $f:ident) => {
+    ($module:ident, $f:ident) => {
         [
-            tables!($module $f 1),
-            tables!($module $f 2),
+            tables!($module, $f, 1),
+            tables!($module, $f, 2),
             tiles!($module $f 3 [1 2 3]),
             tiles!($module $f 4 [1 2 3]),
         ]
     };
-    ($module:ident $f:ident $n:literal) => {
+    ($module:ident, $f:ident, $n:literal) => {
         tiles!($module $f $n [
             1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
         ])

@@ -3,8 +3,7 @@
 use std::arch::asm;
 use std::cell::Cell;
 
-/// The most lines, and words of a line, of a matrix register.
-pub(super) const LINES: usize = 16;
+pub(super) use crate::geometry::MATRIX_LINES as LINES;
 
 /// The most bytes of a line.
 pub(super) const LINE: usize = 64;
