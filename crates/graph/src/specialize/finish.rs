@@ -106,7 +106,7 @@ impl Walk<'_> {
         known.extend(outputs.iter().map(|(_, tensor)| *tensor));
         known.extend(called);
         let next = Live::of(self.model, |tensor| known.contains(&tensor));
-        let values = self.known.values.keys().copied();
+        let values = self.known.values.keys().chain(self.known.formulas.keys());
         let unread = values.filter(|t| !next.nodes.contains(&t.node));
         known.extend(unread);
         let mut forgotten: Vec<TensorId> = known.difference(&next.read).copied().collect();

@@ -75,6 +75,7 @@ impl Known {
         for tensor in tensors {
             self.computed.remove(tensor);
             self.values.remove(tensor);
+            self.formulas.remove(tensor);
         }
     }
 }

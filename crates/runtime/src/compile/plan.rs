@@ -65,13 +65,16 @@ impl Plan {
     }
 
     /// Whether it gives tensors of the types that a segment does, and goes on in the same way. A plan for a class may end before
-    /// that, to read values that the segment, whose extents are numbers, knows.
+    /// that, to read values that the segment, whose extents are numbers, knows, or to call a layer that the segment has
+    /// evaluated.
     pub(crate) fn agrees_with(&self, segment: &Segment) -> bool {
         let is_same = |(tensor, ty)| segment.types.get(tensor) == Some(&ty);
-        let ends_before = self.wanted.iter().any(|t| !segment.wanted.contains(t));
-        let calls = self.calls.iter().map(|call| &call.node);
+        let calls: Vec<NodeIndex> = self.calls.iter().map(|call| call.node).collect();
+        let mut results = calls.iter().map(|&node| TensorId { node, output: 0 });
+        let ends_before = self.wanted.iter().any(|t| !segment.wanted.contains(t))
+            || results.any(|t| segment.constants.contains_key(&t));
         let goes_on = || {
-            calls.eq(&segment.calls)
+            calls == segment.calls
                 && self.wanted == segment.wanted
                 // A tensor that the plan computes from symbols may be a constant of the segment, which is never forgotten.
                 && segment.forgotten.iter().all(|t| self.forgotten.contains(t))
