@@ -166,13 +166,17 @@ impl CompiledModel {
     /// sees them.
     pub fn prepare(&self, shapes: &[Shape]) -> Result<(), Error> {
         if shapes.len() != self.inputs().len() {
-            return Err(Error::Input(format!(
-                "{} shapes, the model has {} inputs",
-                shapes.len(),
-                self.inputs().len()
-            )));
+            let (found, expected) = (shapes.len(), self.inputs().len());
+            let text = format!("{found} shapes, the model has {expected} inputs");
+            return Err(self.misuse(text));
         }
-        self.0.unit.prepare(shapes, &self.0.context)
+        let prepared = self.0.unit.prepare(shapes, &self.0.context);
+        prepared.map_err(|e| e.of_model(self.model().file()))
+    }
+
+    /// The error of a caller, whose fault this is.
+    pub(crate) fn misuse(&self, text: String) -> Error {
+        Error::Input(text).of_model(self.model().file())
     }
 
     /// Has something be compiled in the background.
@@ -210,12 +214,12 @@ impl CompiledModel {
 
     /// The position of the input called `name`.
     pub fn input_index(&self, name: &str) -> Result<usize, Error> {
-        find(self.inputs(), "input", name)
+        find(self.inputs(), "input", name).map_err(|e| e.of_model(self.model().file()))
     }
 
     /// The position of the output called `name`.
     pub fn output_index(&self, name: &str) -> Result<usize, Error> {
-        find(self.outputs(), "output", name)
+        find(self.outputs(), "output", name).map_err(|e| e.of_model(self.model().file()))
     }
 }
 

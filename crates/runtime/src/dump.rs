@@ -177,7 +177,7 @@ impl CompiledModel {
             known,
             ..
         } = piece;
-        with_large_stack(|| {
+        let made = with_large_stack(|| {
             if self.shows_classes()
                 && let Some(made) =
                     unit.make_of_class((&shapes, &known), context, level, &options, never())?
@@ -185,7 +185,8 @@ impl CompiledModel {
                 return Ok(made);
             }
             unit.make(segment, context, level, &options, never())
-        })
+        });
+        made.map_err(|e: Error| e.of_model(self.model().file()))
     }
 
     /// Whether plans are those of classes of shapes, which then run for all of them.

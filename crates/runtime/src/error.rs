@@ -28,13 +28,14 @@ pub enum Error {
         /// Which layers and why.
         source: graph::Error,
     },
-    /// The caller's fault: an input is missing, unknown, or does not fit.
+    /// The caller's fault: an input is missing, unknown, or does not fit. Names the model's file where it is a run's.
     #[error("{0}")]
     Input(String),
     /// Something that Vinelift lacks: code for this machine, a kernel, a step or a conversion.
     #[error("{0}")]
     Unsupported(String),
-    /// The data's fault, or that of a machine that has no memory: an index in a tensor is out of range.
+    /// The data's fault, or that of a machine that has no memory: an index in a tensor is out of range. Names the file
+    /// of the model, and the layer.
     #[error("{0}")]
     Fault(String),
     /// Nobody's fault: whoever started the run has stopped it.
@@ -76,5 +77,19 @@ impl Error {
     /// A condition that should not be possible.
     pub(crate) fn internal(message: impl std::fmt::Display) -> Error {
         Error::Internal(message.to_string())
+    }
+
+    /// This error of compiling or running the model of `file`, which kernels and tensors do not know, with its name.
+    pub(crate) fn of_model(self, file: &str) -> Error {
+        let named = |text| format!("{file}: {text}");
+        match self {
+            Error::Input(text) => Error::Input(named(text)),
+            Error::Unsupported(text) => Error::Unsupported(named(text)),
+            Error::Fault(text) => Error::Fault(named(text)),
+            Error::Tensor(error @ TensorError::OutOfMemory { .. }) => {
+                Error::Fault(named(error.to_string()))
+            }
+            other => other,
+        }
     }
 }

@@ -67,6 +67,11 @@ impl Model {
         &self.graph.name
     }
 
+    /// The file that it was read from, for messages; `model` if it was read from memory.
+    pub(crate) fn file(&self) -> &str {
+        &self.file
+    }
+
     /// The graph of layers.
     pub fn graph(&self) -> &graph::Model {
         &self.graph

@@ -147,7 +147,7 @@ fn callers_have_elements_of_the_type_of_the_model() {
         let wrong = Tensor::from_slice(&[1, 1, 4], &[0u8; 4]).unwrap();
         let message = request.set_variable("held", wrong).unwrap_err().to_string();
         assert!(
-            message.starts_with("variable 'held' must be f32[?, ?, 4]"),
+            message.starts_with("model: variable 'held' must be f32[?, ?, 4]"),
             "{message}"
         );
     }

@@ -218,7 +218,7 @@ fn inputs(choices: &mut Choices<'_>) -> Vec<Tensor> {
 
 /// Whether it is the data's fault.
 fn is_fault(error: &str) -> bool {
-    error.starts_with("layer '") && error.contains("`indices`")
+    error.starts_with("model: layer '") && error.contains("`indices`")
 }
 
 proptest! {

@@ -39,7 +39,7 @@ fn results_and_faults_do_not_depend_on_the_number_of_threads() {
                 indices[wrong] = 2 + (wrong % 5) as i32;
             }
             let message = format!(
-                "layer 'gathered' (GatherElements, opset6): `indices`[{}, {}] is {}, expected -2..=1",
+                "model: layer 'gathered' (GatherElements, opset6): `indices`[{}, {}] is {}, expected -2..=1",
                 first / 2,
                 first % 2,
                 2 + first % 5
@@ -148,7 +148,7 @@ fn updates_that_share_rows() {
             }
             let found = infer(&indices).unwrap_err().to_string();
             let message = format!(
-                "layer 'scattered' (ScatterElementsUpdate, opset12): `indices`[3, {}] is {DATA_ROWS}, expected -{DATA_ROWS}..={}",
+                "model: layer 'scattered' (ScatterElementsUpdate, opset12): `indices`[3, {}] is {DATA_ROWS}, expected -{DATA_ROWS}..={}",
                 COLUMNS - 1,
                 DATA_ROWS - 1
             );

@@ -220,24 +220,24 @@ fn inputs_that_do_not_fit() {
     let floats = Tensor::from_slice(&[2, 2], &[0.0f32; 4]).unwrap();
     assert_eq!(
         error(request.infer()),
-        "no tensor for input 'data' f32[2, 2], 'indices' i32[?, 2]"
+        "model: no tensor for input 'data' f32[2, 2], 'indices' i32[?, 2]"
     );
     assert_eq!(
         error(request.set_input("indices", floats.clone())),
-        "input 'indices' must be i32[?, 2], found f32[2, 2]"
+        "model: input 'indices' must be i32[?, 2], found f32[2, 2]"
     );
     assert_eq!(
         error(request.set_input("data", floats.reshaped(&[4]).unwrap())),
-        "input 'data' must be f32[2, 2], found f32[4]"
+        "model: input 'data' must be f32[2, 2], found f32[4]"
     );
     assert_eq!(
         error(request.set_input("date", floats.clone())),
-        "the model has no input 'date', its inputs are 'data', 'indices'"
+        "model: the model has no input 'date', its inputs are 'data', 'indices'"
     );
     request.set_input("data", floats).unwrap();
     assert_eq!(
         error(request.infer()),
-        "no tensor for input 'indices' i32[?, 2]"
+        "model: no tensor for input 'indices' i32[?, 2]"
     );
 }
 
@@ -266,7 +266,7 @@ fn indices_out_of_range() {
                 .set_input("indices", Tensor::from_slice(&[3, 2], &indices).unwrap())
                 .unwrap();
             let want = format!(
-                "layer 'gathered' (GatherElements, opset6): `indices`[{}, {}] is {bad}, expected -2..=1",
+                "model: layer 'gathered' (GatherElements, opset6): `indices`[{}, {}] is {bad}, expected -2..=1",
                 position / 2,
                 position % 2
             );
@@ -294,7 +294,8 @@ fn indices_out_of_range() {
 fn of_several_wrong_indices_the_first_is_named() {
     let core = Core::new().unwrap();
     let sample = vinelift_tests::repository().join("ir-samples/gather_nd/onnx_1.xml");
-    let model = core.read_model(sample).unwrap();
+    let model = core.read_model(&sample).unwrap();
+    let fault = "layer 'out' (GatherND, opset8): `indices`[1, 0] is 7, expected -2..=1";
     for level in Level::ALL {
         let config = Config {
             level,
@@ -308,7 +309,7 @@ fn of_several_wrong_indices_the_first_is_named() {
         request.set_input("indices", indices).unwrap();
         assert_eq!(
             request.infer().unwrap_err().to_string(),
-            "layer 'out' (GatherND, opset8): `indices`[1, 0] is 7, expected -2..=1",
+            format!("{}: {fault}", sample.display()),
             "{}",
             level.name()
         );
@@ -453,6 +454,6 @@ fn a_loop_whose_output_fits_no_memory() {
     request.set_input("x", x).unwrap();
     assert_eq!(
         request.infer().unwrap_err().to_string(),
-        "layer 'op' (Loop, opset5): out of memory: cannot allocate 27021597764222976 bytes"
+        "model: layer 'op' (Loop, opset5): out of memory: cannot allocate 27021597764222976 bytes"
     );
 }

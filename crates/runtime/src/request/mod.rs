@@ -29,7 +29,7 @@ use vinelift_tensor::Tensor;
 /// request.set_input("indices", Tensor::from_slice(&[1, 2], &[0i32, 2])?)?;
 /// assert_eq!(
 ///     request.infer().unwrap_err().to_string(),
-///     "layer 'gathered' (GatherElements, opset6): `indices`[0, 1] is 2, expected -2..=1"
+///     "model: layer 'gathered' (GatherElements, opset6): `indices`[0, 1] is 2, expected -2..=1"
 /// );
 /// # Ok::<(), vinelift::Error>(())
 /// ```
@@ -138,20 +138,17 @@ impl InferRequest {
     pub fn set_input_at(&mut self, position: usize, tensor: Tensor) -> Result<(), Error> {
         let count = self.inputs.len();
         let Some(port) = self.compiled.inputs().get(position) else {
-            return Err(Error::Input(format!(
-                "the model has no input {position}, it has {count}"
-            )));
+            let text = format!("the model has no input {position}, it has {count}");
+            return Err(self.compiled.misuse(text));
         };
         let fits =
             tensor.element_type() == port.element_type && port.shape.contains(tensor.shape());
         if !fits {
             let (ty, shape) = (tensor.element_type(), tensor.shape());
-            return Err(Error::Input(format!(
-                "input '{}' must be {}{}, found {ty}{shape:?}",
-                port.name(),
-                port.element_type,
-                port.shape
-            )));
+            let (name, expected_type, expected) = (port.name(), port.element_type, &port.shape);
+            let text =
+                format!("input '{name}' must be {expected_type}{expected}, found {ty}{shape:?}");
+            return Err(self.compiled.misuse(text));
         }
         self.inputs[position] = Some(tensor);
         Ok(())
@@ -215,15 +212,14 @@ impl InferRequest {
             .get(position)
             .ok_or_else(|| match self.compiled.outputs().len() {
                 count if position >= count => self.no_output(position),
-                _ => Error::Input("the model has not run".to_owned()),
+                _ => self.compiled.misuse("the model has not run".to_owned()),
             })
     }
 
     fn no_output(&self, position: usize) -> Error {
         let count = self.compiled.outputs().len();
-        Error::Input(format!(
-            "the model has no output {position}, it has {count}"
-        ))
+        let text = format!("the model has no output {position}, it has {count}");
+        self.compiled.misuse(text)
     }
 
     /// The output called `name`, after a run.
@@ -265,7 +261,8 @@ impl InferRequest {
             unit: unit.number,
             lent: &mut self.computed_into,
         };
-        let inputs = inputs(&self.inputs, &compiled)?;
+        let file = compiled.model().file();
+        let inputs = inputs(&self.inputs, &compiled).map_err(|e| e.of_model(file))?;
         while lending.scratch.len() < compiled.0.units {
             lending.scratch.push(Scratch::new()?);
         }
@@ -287,7 +284,7 @@ impl InferRequest {
         if outputs.is_err() {
             before.put_back(&mut self.variables);
         }
-        self.outputs = outputs?;
+        self.outputs = outputs.map_err(|e| e.of_model(file))?;
         Ok(())
     }
 }

@@ -71,12 +71,12 @@ fn outputs_are_written_to_what_is_lent_for_one_run() {
     assert_eq!(request.output(0).unwrap().element_type(), ElementType::F32);
     assert_eq!(
         request.lend_output(1, other).unwrap_err().to_string(),
-        "the model has no output 1, it has 1"
+        "model: the model has no output 1, it has 1"
     );
     request.clear();
     let missing = request.infer().unwrap_err().to_string();
     assert!(
-        missing.starts_with("no tensor for input 'data'"),
+        missing.starts_with("model: no tensor for input 'data'"),
         "{missing}"
     );
 }

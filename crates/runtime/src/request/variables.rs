@@ -52,13 +52,13 @@ impl InferRequest {
         let model = self.compiled.model();
         if !model.summary().variables.iter().any(|v| v == name) {
             let text = format!("the model has no variable '{name}'");
-            return Err(Error::Input(text));
+            return Err(self.compiled.misuse(text));
         }
         if let Some(ty) = model.graph.variable(name)
             && !(ty.element == value.element_type() && ty.shape.contains(value.shape()))
         {
             let text = format!("variable '{name}' must be {ty}, found {value}");
-            return Err(Error::Input(text));
+            return Err(self.compiled.misuse(text));
         }
         let caches = &self.compiled.0.caches;
         caches.set(name, value, &mut self.variables)

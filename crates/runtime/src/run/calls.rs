@@ -120,7 +120,12 @@ impl graph::Body<Error> for Bodies<'_, '_> {
         };
         let held = self.run.variables.get(&carried.variable);
         let value = held.and_then(|held| held.tensor()).cloned();
-        value.ok_or_else(|| Error::Fault("out of memory: a tensor that a loop carries".to_owned()))
+        value.ok_or_else(|| {
+            let layer = self.unit.interface.graph.node(self.call.node).label();
+            Error::Fault(format!(
+                "{layer}: out of memory: a tensor that the loop carries"
+            ))
+        })
     }
 
     fn parameter(&self, parameter: usize) -> TensorType {

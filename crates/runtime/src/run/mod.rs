@@ -208,7 +208,8 @@ impl Run<'_> {
                 && !values.kept.contains_key(tensor)
             {
                 let value = held.tensor().cloned();
-                let missing = || Error::Fault("out of memory: a variable that grows".to_owned());
+                let text = || format!("out of memory: variable '{variable}', which grows");
+                let missing = || Error::Fault(text());
                 values.set(*tensor, value.ok_or_else(missing)?, &mut self.texts)?;
             }
         }

@@ -123,7 +123,8 @@ impl Held {
     pub(super) fn make_room(&mut self, axis: usize, extent: usize) -> Result<(), Error> {
         if self.filled.is_some_and(|filled| filled.axis != axis) {
             let dense = self.tensor().cloned();
-            *self = Held::from(dense.ok_or_else(|| Error::Fault("out of memory".to_owned()))?);
+            let missing = || Error::Fault("out of memory: a variable that grows".to_owned());
+            *self = Held::from(dense.ok_or_else(missing)?);
         }
         let held = self.shape()[axis];
         if self.capacity().is_none_or(|capacity| capacity < extent) {
