@@ -5,7 +5,7 @@
 //! All dims of a shape of numbers are one group.
 
 use crate::analysis::{Linear, Ranges, delinearized, flat_offset};
-use crate::ir::{Scalar, row_major};
+use crate::ir::{Binary, Kind, Scalar, row_major};
 use std::ops::Range;
 use vinelift_tensor::{Extent, Formula, example};
 
@@ -49,15 +49,47 @@ pub(crate) fn grouped_offset(
     shape: &[Extent],
     ranges: &mut Ranges,
 ) -> Option<GroupedOffset> {
+    let mut grouped = Vec::new();
     if let Some(offset) = delinearized(at, shape, ranges) {
-        return Some(vec![(Formula::number(1), Linear::of(&offset))]);
+        push(&mut grouped, Formula::number(1), Linear::of(&offset));
+        return Some(grouped);
     }
-    let groups = dim_groups(shape)?.into_iter();
-    let offset = |DimGroup { dims, stride }: DimGroup| {
+    for DimGroup { dims, stride } in dim_groups(shape)? {
         // The first extent of a group is part of no stride in it.
         let strides = row_major(&example(&shape[dims.clone()]));
         let within = flat_offset(&at[dims], &strides, ranges);
-        (stride, Linear::of(&within))
+        push(&mut grouped, stride, Linear::of(&within));
+    }
+    Some(grouped)
+}
+
+/// Appends `stride · linear`. Terms `x · extent` become `x` with a stride of their own, as in the offset `i·s0 + j` in what was
+/// flattened.
+fn push(grouped: &mut GroupedOffset, stride: Formula, mut linear: Linear) {
+    let mut multiples = Vec::new();
+    linear.terms.retain(|(atom, k)| {
+        let multiple = multiple_of_extent(atom).and_then(|(x, extent)| {
+            let stride = stride.times(extent)?.times(&Formula::number(*k))?;
+            Some((stride, Linear::of(x)))
+        });
+        let stays = multiple.is_none();
+        multiples.extend(multiple);
+        stays
+    });
+    grouped.push((stride, linear));
+    for (stride, linear) in multiples {
+        push(grouped, stride, linear);
+    }
+}
+
+/// `x` and `extent` of `x · extent`.
+fn multiple_of_extent(product: &Scalar) -> Option<(&Scalar, &Formula)> {
+    let Kind::Binary(Binary::Mul, a, b) = product.kind() else {
+        return None;
     };
-    Some(groups.map(offset).collect())
+    match (a.kind(), b.kind()) {
+        (_, Kind::Extent(extent)) => Some((a, extent.formula())),
+        (Kind::Extent(extent), _) => Some((b, extent.formula())),
+        _ => None,
+    }
 }

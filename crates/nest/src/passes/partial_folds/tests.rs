@@ -14,21 +14,39 @@ fn divide(nest: &mut Nest) {
 /// `y[i] = op_{k, l} x[i, k, l]`
 fn rows(op: Binary, shape: [impl Into<Extent> + Copy; 3]) -> Nest {
     let shape = shape.map(Into::into);
+    rows_at(op, shape, &shape, |point| point.to_vec())
+}
+
+/// `y[i] = op_{k, l} x[i·K·L + k·L + l]`
+fn rows_of_flattened(op: Binary, shape: [Extent; 3]) -> Nest {
+    let [_, k, l] = shape;
+    let row = k.product(l);
+    let len = shape[0].product(row);
+    rows_at(op, shape, &[len], |[i, j, last]| {
+        let first = i * Scalar::extent(row) + j * Scalar::extent(l);
+        vec![first + last]
+    })
+}
+
+/// `y[i] = op_{k, l} x[at(i, k, l)]`, where `memory` is the shape of `x`.
+fn rows_at(
+    op: Binary,
+    shape: [Extent; 3],
+    memory: &[Extent],
+    position: impl Fn([Scalar; 3]) -> Vec<Scalar>,
+) -> Nest {
     let mut nest = Nest::new();
-    let x = nest.buffer("x", F32, &shape, Role::Input);
+    let x = nest.buffer("x", F32, memory, Role::Input);
     let y = nest.buffer("y", F32, &shape[..1], Role::Output);
     nest.define(vec![], y, |n, at| {
         let axes = n.axes(&shape[1..]);
-        let point = [
-            at[0].clone(),
-            Scalar::axis(axes[0].id),
-            Scalar::axis(axes[1].id),
-        ];
+        let [k, l] = [Scalar::axis(axes[0].id), Scalar::axis(axes[1].id)];
+        let point = position([at[0].clone(), k, l]);
         let init = match op {
             Binary::Max => lowest(F32),
             _ => zero(F32),
         };
-        Scalar::reduce(op, axes, init, n.load(x, point.to_vec()))
+        Scalar::reduce(op, axes, init, n.load(x, point))
     });
     nest
 }
@@ -167,8 +185,12 @@ fn every_point_is_taken_in_once() {
 }
 
 /// Rows of `number` points, as of a nest in which the number is a symbol, or as they are.
-fn rows_of(op: Binary, number: Extent, factor: usize) -> Nest {
-    let mut nest = rows(op, [2.into(), number, factor.into()]);
+fn rows_of(op: Binary, number: Extent, factor: usize, is_flattened: bool) -> Nest {
+    let shape = [2.into(), number, factor.into()];
+    let mut nest = match is_flattened {
+        true => rows_of_flattened(op, shape),
+        false => rows(op, shape),
+    };
     nest.symbols = number
         .is_symbolic()
         .then_some(number.example())
@@ -183,7 +205,13 @@ fn rows_of(op: Binary, number: Extent, factor: usize) -> Nest {
 /// were noted at the example; one class for each number of lanes is enough.
 #[test]
 fn a_formula_of_points_is_folded_as_the_number() {
-    for (op, factor) in [(Binary::Add, 1), (Binary::Max, 1), (Binary::Add, 3)] {
+    for (op, factor, is_flattened) in [
+        (Binary::Add, 1, false),
+        (Binary::Max, 1, false),
+        (Binary::Add, 3, false),
+        (Binary::Add, 1, true),
+        (Binary::Max, 3, true),
+    ] {
         let mut classes: Vec<(Symbols, Nest)> = Vec::new();
         for number in (2..500).rev().step_by(7).chain([383, 384, 95, 96, 23, 24]) {
             if !classes
@@ -193,7 +221,7 @@ fn a_formula_of_points_is_folded_as_the_number() {
                 let mut symbols = Symbols::default();
                 let s = symbols.add(number).unwrap();
                 let nest = symbols.record(|| {
-                    let mut nest = rows_of(op, s, factor);
+                    let mut nest = rows_of(op, s, factor, is_flattened);
                     fuse(&mut nest);
                     schedule(&mut nest);
                     nest
@@ -206,7 +234,7 @@ fn a_formula_of_points_is_folded_as_the_number() {
                 .find_map(|(symbols, nest)| nest.bound_to(&symbols.bind(&[number])?));
             let bound = bound.unwrap();
             verify(&bound).unwrap();
-            let expected = rows_of(op, number.into(), factor);
+            let expected = rows_of(op, number.into(), factor, is_flattened);
             let count = 2 * number * factor;
             let x: Vec<f32> = (0..count).map(|k| (k as f32 * 0.7).sin() - 0.3).collect();
             let bits = |nest| {
