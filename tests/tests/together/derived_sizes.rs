@@ -112,6 +112,33 @@ fn grids_of_boxes_have_one_plan() {
     }
 }
 
+/// `sum = x + reshape(y, [N, -1, H, W])`, where N, H and W are those of `x`.
+fn sum_of_reshaped(core: &Core) -> Model {
+    let mut graph = Graph::default();
+    let [x, y] = ["x", "y"].map(|name| graph.parameter(name, ElementType::F32, &[2, 8, 1, 30]));
+    let shape = graph.single(core, "ShapeOf", "opset1", "", &[&x]);
+    let ends = [[0], [2], [3]].map(|axes| {
+        let (axes, zero) = (graph.list(&axes), graph.number(0));
+        graph.single(core, "Gather", "opset1", "", &[&shape, &axes, &zero])
+    });
+    let [n, h, w] = &ends;
+    let rest = graph.list(&[-1]);
+    let target = graph.single(core, "Concat", "opset1", "axis=\"0\"", &[n, &rest, h, w]);
+    let special = "special_zero=\"false\"";
+    let reshaped = graph.single(core, "Reshape", "opset1", special, &[&y, &target]);
+    let sum = graph.single(core, "Add", "opset1", "", &[&x, &reshaped]);
+    graph.model(core, &[sum]).unwrap()
+}
+
+/// That the rest is a number is only seen once the extents of both inputs are known to be the same.
+#[test]
+fn the_rest_of_what_turns_out_to_be_the_same_has_one_plan() {
+    let core = Core::new().unwrap();
+    let shapes = [[2, 8, 3, 30], [3, 8, 4, 31], [5, 8, 6, 7]];
+    let shapes = shapes.map(|shape| vec![shape.to_vec(), shape.to_vec()]);
+    assert_eq!(plans(&core, &sum_of_reshaped(&core), &shapes), 1);
+}
+
 /// There is a plan for even numbers of rows and columns, and others where one is odd.
 #[test]
 fn pads_depend_on_remainders_alone() {

@@ -48,12 +48,17 @@ pub(crate) fn grown(dim: Dim, by: i128) -> Dim {
 /// `dim / by`, `None` if that leaves a remainder for every extent.
 pub(crate) fn divided(dim: Dim, by: usize) -> Option<Dim> {
     if let Some(whole) = dim.extent().filter(|n| n.is_symbolic()) {
-        let part = whole.quotient(by.into());
-        return part.product(by.into()).same(whole).then(|| part.into());
+        return whole_quotient(whole, by.into()).map(Dim::from);
     }
     let (min, max) = (dim.min().div_ceil(by), dim.max().map(|max| max / by));
     max.is_none_or(|max| min <= max)
         .then_some(Dim::between(min, max))
+}
+
+/// `whole / by`, `None` if that leaves a remainder.
+pub(crate) fn whole_quotient(whole: Extent, by: Extent) -> Option<Extent> {
+    let part = whole.quotient(by);
+    part.product(by).same(whole).then_some(part)
 }
 
 /// Whether there are extents of both dims such that the first is at most the second.

@@ -3,7 +3,7 @@
 //! Specification: Reshape-1. In `shape`, -1 stands, once, for what is left; with `special_zero`, 0
 //! stands for the extent of `data` at the same place, which -1 then leaves out of account.
 
-use super::extent::{countable, divided};
+use super::extent::{countable, divided, whole_quotient};
 use super::index_map::{flatten, reshaped, unflatten};
 use crate::error::ensure;
 use crate::infer::extent;
@@ -196,9 +196,14 @@ fn rest_of(data: &PartialShape, taken: &[Dim], copied: &[usize]) -> Option<Dim> 
         product(&mut taken.iter()),
     );
     if let (Some(total), Some(taken)) = (total.extent(), taken.extent())
-        && let Some(rest) = total.over(taken).filter(|_| total.is_symbolic())
+        && total.is_symbolic()
     {
-        return Some(rest.into());
+        if let Some(rest) = total.over(taken) {
+            return Some(rest.into());
+        }
+        if taken.is_symbolic() {
+            return whole_quotient(total, taken).map(Dim::from);
+        }
     }
     match taken.get()? {
         usize::MAX => None,

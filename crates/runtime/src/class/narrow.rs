@@ -9,6 +9,9 @@ use vinelift_tensor::{Formula, Symbol};
 /// * `s = n` by the number `n`;
 /// * `s = t + n` by `t + n`, so that both are one symbol;
 /// * `s = n·q + r`, for a quotient `q` of it, by a symbol for `q` in that formula.
+///
+/// Where symbols are found to be the same, they are not replaced by numbers yet: with fewer symbols there may be a formula where
+/// there was none, as in `s·t / (s·u)` once `t` and `u` are one.
 pub(super) fn narrow(pattern: &mut [Entry], symbols: &Symbols, pins: &mut Vec<Pin>) -> bool {
     let before = pins.len();
     let mut merged = Merged::of(symbols);
@@ -28,6 +31,7 @@ pub(super) fn narrow(pattern: &mut [Entry], symbols: &Symbols, pins: &mut Vec<Pi
             equations.push(formula);
         }
     }
+    merged.settle_numbers();
     let multiples = merged.multiples();
     for (position, entry) in pattern.iter_mut().enumerate() {
         let Entry::Symbol(of) = entry else {
@@ -74,6 +78,8 @@ struct Merged {
     /// Where that was found.
     why: Vec<Option<usize>>,
     origins: Vec<Origin>,
+    /// Symbols, given or quotients, that are numbers, and where that was found.
+    pinned: Vec<(usize, usize)>,
     /// Symbols that are multiples, plus a number, of a quotient of theirs, and where that was found.
     multiples: Vec<(Affine, usize)>,
 }
@@ -90,6 +96,7 @@ impl Merged {
             why: vec![None; numbers.len()],
             numbers,
             origins: symbols.symbols.iter().map(|(_, origin)| *origin).collect(),
+            pinned: Vec::new(),
             multiples: Vec::new(),
         }
     }
@@ -101,44 +108,50 @@ impl Merged {
         involved.dedup();
         if involved.iter().any(|symbol| *symbol >= self.is.len()) {
             if let ([quotient], true) = (&involved[..], formula.is_linear()) {
-                self.pin_origin(*quotient, place);
+                self.pinned.push((*quotient, place));
             }
             let multiple = self.multiple(formula);
             self.multiples.extend(multiple.map(|of| (of, place)));
             return;
         }
-        let (symbol, is) = match involved[..] {
-            [a] if formula.is_linear() => match self.find(a) {
-                Entry::Symbol(a) => (a.symbol, Entry::Number(self.numbers[a.symbol])),
-                Entry::Number(_) => return,
-            },
-            [a, b] if formula.is_difference() => match (self.find(a), self.find(b)) {
-                (Entry::Symbol(a), Entry::Symbol(b)) if a.symbol != b.symbol => {
-                    let (a, b) = (a.symbol, b.symbol);
-                    // The smaller one stays: the other is more than it.
-                    let is_larger = (self.numbers[a], a) > (self.numbers[b], b);
-                    let (from, to) = if is_larger { (a, b) } else { (b, a) };
-                    let more = self.numbers[from] - self.numbers[to];
-                    let is = Affine {
-                        more,
-                        ..Affine::of(to)
-                    };
-                    (from, Entry::Symbol(is))
-                }
-                (Entry::Symbol(a), Entry::Number(_)) | (Entry::Number(_), Entry::Symbol(a)) => {
-                    (a.symbol, Entry::Number(self.numbers[a.symbol]))
-                }
-                _ => return,
-            },
-            _ => return,
-        };
-        self.is[symbol] = is;
-        self.why[symbol] = Some(place);
+        match involved[..] {
+            [a] if formula.is_linear() => self.pinned.push((a, place)),
+            [a, b] if formula.is_difference() => self.merge(a, b, place),
+            _ => {}
+        }
     }
 
-    /// Learns that a quotient is a number, which makes its dividend a number, too.
-    fn pin_origin(&mut self, quotient: usize, place: usize) {
-        let mut open = vec![quotient];
+    /// Learns that the difference of two given symbols is a number.
+    fn merge(&mut self, a: usize, b: usize, place: usize) {
+        let (Entry::Symbol(a), Entry::Symbol(b)) = (self.find(a), self.find(b)) else {
+            return;
+        };
+        let (a, b) = (a.symbol, b.symbol);
+        if a != b {
+            // The smaller one stays: the other is more than it.
+            let is_larger = (self.numbers[a], a) > (self.numbers[b], b);
+            let (from, to) = if is_larger { (a, b) } else { (b, a) };
+            let more = self.numbers[from] - self.numbers[to];
+            self.is[from] = Entry::Symbol(Affine {
+                more,
+                ..Affine::of(to)
+            });
+            self.why[from] = Some(place);
+        }
+    }
+
+    /// Replaces symbols that are numbers, unless some are the same.
+    fn settle_numbers(&mut self) {
+        if self.why.iter().all(Option::is_none) {
+            for (symbol, place) in std::mem::take(&mut self.pinned) {
+                self.pin(symbol, place);
+            }
+        }
+    }
+
+    /// Replaces a symbol by its number, and with a quotient what it is made of.
+    fn pin(&mut self, symbol: usize, place: usize) {
+        let mut open = vec![symbol];
         while let Some(symbol) = open.pop() {
             match self.origins[symbol] {
                 Origin::Given => {
@@ -269,6 +282,16 @@ mod tests {
             assert!(part.product(3.into()).same(s[0]));
         });
         assert_eq!(found, [affine(0, 1, 0), affine(1, 1, 0)]);
+    }
+
+    #[test]
+    fn the_same_symbols_are_found_before_numbers() {
+        let found = narrowed(&[2, 30, 2], |s| {
+            assert_eq!(s[1].product(s[2]).quotient(s[0]).pin(), 30);
+            assert_eq!(s[1].pin(), 30);
+            assert!(s[0].same(s[2]));
+        });
+        assert_eq!(found, [affine(0, 1, 0), affine(1, 1, 0), affine(0, 1, 0)]);
     }
 
     #[test]
