@@ -37,6 +37,9 @@ pub(super) fn unary(op: Unary, x: ValueRange) -> ValueRange {
 }
 
 pub(super) fn binary(op: Binary, a: ValueRange, b: ValueRange) -> ValueRange {
+    if (a.has_formulas() || b.has_formulas()) && !may_be_exact(op, a, b) {
+        return ValueRange::Unknown;
+    }
     let is_integer = |x| matches!(x, ValueRange::Formula(_));
     if is_integer(a) || is_integer(b) {
         return formulas::binary(op, a, b).unwrap_or_else(|| binary(op, a.pinned(), b.pinned()));
@@ -49,6 +52,14 @@ pub(super) fn binary(op: Binary, a: ValueRange, b: ValueRange) -> ValueRange {
         (ValueRange::Float(a, b), ValueRange::Float(c, d)) => floats(op, (a, b), (c, d)),
         _ => ValueRange::Unknown,
     }
+}
+
+/// Whether `a op b` may be known exactly once all symbols are pinned. Where it cannot, none has to be.
+fn may_be_exact(op: Binary, a: ValueRange, b: ValueRange) -> bool {
+    let is_unknown = |x| x == ValueRange::Unknown;
+    let is_inexact = |x| matches!(x, ValueRange::Integer(i) if i.low < i.high);
+    let moves = matches!(op, Binary::Add | Binary::Sub);
+    !(is_unknown(a) || is_unknown(b) || moves && (is_inexact(a) || is_inexact(b)))
 }
 
 pub(super) fn integers(op: Binary, a: Interval, b: Interval) -> ValueRange {

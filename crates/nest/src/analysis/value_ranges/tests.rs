@@ -76,3 +76,24 @@ fn sizes_go_through_floats() {
     assert!(symbols.bind(&[32, 100]).is_some());
     assert!(symbols.bind(&[33, 64]).is_none(), "a third was asked for");
 }
+
+/// `past + x` for a position `x` that only a run gives: the number of `past` would tell nothing about it.
+#[test]
+fn sums_with_what_is_not_known_exactly_pin_nothing() {
+    let mut symbols = symbols::Symbols::default();
+    let past = *symbols.add(7).unwrap().formula();
+    let past = ValueRange::Formula(past);
+    symbols.record(|| {
+        for x in [between(0, 1), ValueRange::Unknown] {
+            assert_eq!(binary(Binary::Add, past, x), ValueRange::Unknown);
+            assert_eq!(binary(Binary::Sub, x, past), ValueRange::Unknown);
+        }
+        let product = binary(Binary::Mul, past, ValueRange::Unknown);
+        assert_eq!(product, ValueRange::Unknown);
+    });
+    assert!(symbols.conditions.is_empty());
+    // A comparison may be decided, so it is.
+    let is_more = symbols.record(|| binary(Binary::Gt, past, between(0, 1)));
+    assert_eq!(is_more, ValueRange::exactly(1));
+    assert!(symbols.bind(&[8]).is_none());
+}
