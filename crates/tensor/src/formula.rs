@@ -196,21 +196,13 @@ impl Formula {
     /// `self + other`
     pub fn plus(&self, other: &Formula) -> Option<Formula> {
         let constant = self.constant.checked_add(other.constant)?;
-        Formula::sum(constant, self.terms().chain(other.terms()).collect())
+        self.combined(other, constant, i32::checked_add)
     }
 
     /// `self - other`
     pub fn minus(&self, other: &Formula) -> Option<Formula> {
         let constant = self.constant.checked_sub(other.constant)?;
-        let negative = |term: Term| {
-            let coefficient = term.coefficient.checked_neg()?;
-            Some(Term {
-                coefficient,
-                ..term
-            })
-        };
-        let taken: Option<Vec<Term>> = other.terms().map(negative).collect();
-        Formula::sum(constant, self.terms().chain(taken?).collect())
+        self.combined(other, constant, i32::checked_sub)
     }
 
     /// `self · other`
@@ -312,10 +304,17 @@ impl Formula {
         Formula::sum(numbers.checked_add(constant)?, terms)
     }
 
-    /// The least value that it may have; `None` if it is not bounded below, or too small for an `i64`.
+    /// The least value that it may have; `None` if it is not bounded below, or does not fit an `i64`.
     pub fn least(&self) -> Option<i64> {
-        self.terms().try_fold(self.constant, |sum, term| {
-            let coefficient = u64::try_from(term.coefficient).ok()?;
+        self.least_difference(&Formula::number(0))
+    }
+
+    /// The least value that `self - other` may have, also where there is no formula for that; `None` if it is not bounded
+    /// below, or does not fit an `i64`.
+    pub fn least_difference(&self, other: &Formula) -> Option<i64> {
+        let constant = self.constant.checked_sub(other.constant)?;
+        Pairs::of(self, other).try_fold(constant, |sum, (term, a, b)| {
+            let coefficient = u64::try_from(i64::from(a) - i64::from(b)).ok()?;
             let factors = term.symbols().map(|_| Symbol::LEAST as u64);
             let least = factors.fold(coefficient, u64::saturating_mul);
             sum.checked_add(i64::try_from(least).ok()?)
@@ -334,6 +333,28 @@ impl Formula {
         self.terms.into_iter().filter(|term| term.coefficient != 0)
     }
 
+    /// The formula of these coefficients, each made of those of both.
+    fn combined(
+        &self,
+        other: &Formula,
+        constant: i64,
+        coefficient: fn(i32, i32) -> Option<i32>,
+    ) -> Option<Formula> {
+        let mut all = Formula::number(constant);
+        let mut count = 0;
+        for (term, a, b) in Pairs::of(self, other) {
+            let coefficient = coefficient(a, b)?;
+            if coefficient != 0 {
+                *all.terms.get_mut(count)? = Term {
+                    coefficient,
+                    ..term
+                };
+                count += 1;
+            }
+        }
+        Some(all)
+    }
+
     fn sum(constant: i64, mut terms: Vec<Term>) -> Option<Formula> {
         terms.sort_unstable_by_key(|term| std::cmp::Reverse(term.factors));
         let mut sum = Formula::number(constant);
@@ -350,6 +371,44 @@ impl Formula {
             }
         }
         Some(sum)
+    }
+}
+
+/// The products that two formulas have, in descending order, each with its coefficients in both.
+struct Pairs<'a> {
+    left: &'a [Term],
+    right: &'a [Term],
+}
+
+impl<'a> Pairs<'a> {
+    fn of(a: &'a Formula, b: &'a Formula) -> Pairs<'a> {
+        Pairs {
+            left: &a.terms,
+            right: &b.terms,
+        }
+    }
+}
+
+impl Iterator for Pairs<'_> {
+    type Item = (Term, i32, i32);
+
+    fn next(&mut self) -> Option<(Term, i32, i32)> {
+        let next = |terms: &[Term]| terms.first().copied().filter(|term| term.coefficient != 0);
+        let (a, b) = (next(self.left), next(self.right));
+        let factors = a.map(|term| term.factors).max(b.map(|term| term.factors))?;
+        let take = |term: Option<Term>, from: &mut &[Term]| match term {
+            Some(term) if term.factors == factors => {
+                *from = &from[1..];
+                term.coefficient
+            }
+            _ => 0,
+        };
+        let (a, b) = (take(a, &mut self.left), take(b, &mut self.right));
+        let term = Term {
+            factors,
+            coefficient: 0,
+        };
+        Some((term, a, b))
     }
 }
 
@@ -456,5 +515,23 @@ mod tests {
         let [s, t] = symbols();
         assert_eq!(s.times(&t).unwrap().least(), Some(4));
         assert_eq!(s.minus(&t).unwrap().least(), None);
+        let n = Formula::number;
+        let more = s.times(&n(3)).unwrap().plus(&n(1)).unwrap();
+        assert_eq!(more.least_difference(&s), Some(5));
+        assert_eq!(s.least_difference(&more), None);
+        assert_eq!(n(i64::MIN).least_difference(&n(1)), None);
+    }
+
+    /// A sum of many products of which another one takes some away has a least value, though it may be too long.
+    #[test]
+    fn the_least_difference_of_long_sums() {
+        let [a, b, c, d, e] = symbols();
+        let sum = |all: &[Formula]| all.iter().try_fold(Formula::number(0), |x, y| x.plus(y));
+        let (long, other) = (sum(&[a, b, c, d]).unwrap(), sum(&[a, b]).unwrap());
+        assert_eq!(long.plus(&e), None);
+        assert_eq!(long.least_difference(&other), Some(4));
+        let negative = Formula::number(0).minus(&e).unwrap();
+        assert_eq!(long.minus(&negative), None);
+        assert_eq!(long.least_difference(&negative), Some(10));
     }
 }

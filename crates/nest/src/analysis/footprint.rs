@@ -25,9 +25,8 @@ pub struct BoundFootprint {
 }
 
 impl Footprint {
-    /// How the turns of `nest` use `buffer`, if they move along it.
-    pub fn of(nest: &Nest, buffer: BufferId) -> Option<Footprint> {
-        let parts = ParallelChunks::of(nest);
+    /// How the turns of `nest`, of which `parts` are the chunks, use `buffer`, if they move along it.
+    pub fn of(nest: &Nest, parts: ParallelChunks, buffer: BufferId) -> Option<Footprint> {
         let extent = parts.extent;
         let is_whole =
             extent == 1 || parts.dim.is_some() || nest.stages.iter().any(|s| s.group.is_some());

@@ -119,12 +119,15 @@ fn in_turns(a: &[Formula], b: &[Formula]) -> Vec<Formula> {
 
 /// Whether `a <= b` whatever the symbols are, given `relations` that are never negative.
 pub(super) fn is_at_most(a: &Formula, b: &Formula, relations: &[Formula]) -> bool {
-    let is_natural = |gap: &Formula| gap.least().is_some_and(|least| least >= 0);
+    let exceeds = |gap: &Formula, known: &Formula| {
+        gap.least_difference(known).is_some_and(|least| least >= 0)
+    };
     // Most bounds are compared with themselves.
     a == b
+        || exceeds(b, a)
         || b.minus(a).is_some_and(|gap| {
-            let mut less = relations.iter().filter_map(|known| gap.minus(known));
-            is_natural(&gap) || less.any(|gap| is_natural(&gap))
+            // A number is what it is, whatever the symbols are.
+            gap.as_number().is_none() && relations.iter().any(|known| exceeds(&gap, known))
         })
 }
 

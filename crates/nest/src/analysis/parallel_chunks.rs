@@ -359,7 +359,7 @@ mod tests {
         let parts = ParallelChunks::of(&nest);
         let parts = parts.bound_to(&[]).unwrap();
         assert_eq!((parts.extent, parts.grain), (32, 1));
-        let reach = Footprint::of(&nest, x).unwrap();
+        let reach = Footprint::of(&nest, ParallelChunks::of(&nest), x).unwrap();
         let reach = reach.bound_to(&[]).unwrap();
         let within = |rows: Range<usize>, more| {
             reach.within(parts, &(rows.start * 300..rows.end * 300 + more))
@@ -373,7 +373,7 @@ mod tests {
         // A buffer that all turns use alike has no footprint.
         let z = nest.buffer("z", F32, &[300], Role::Input);
         nest.define(vec![], y, |n, at| n.load(z, vec![at[1].clone()]));
-        assert!(Footprint::of(&nest, z).is_none());
+        assert!(Footprint::of(&nest, ParallelChunks::of(&nest), z).is_none());
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Kernels of the same form, as those of equal layers: what is worked out for one is so for all.
 
 use rustc_hash::FxHashMap;
-use vinelift_nest::{BufferId, Footprint, Nest, SubNest};
+use vinelift_nest::{BufferId, Footprint, Nest, ParallelChunks, SubNest};
 
 /// The form of each kernel of a nest: kernels whose canonical nests are equal have the same number.
 pub(crate) struct Forms {
     numbers: Vec<usize>,
+    chunks: FxHashMap<usize, ParallelChunks>,
     footprints: FxHashMap<(usize, BufferId), Option<Footprint>>,
 }
 
@@ -19,6 +20,7 @@ impl Forms {
         });
         Forms {
             numbers: numbers.collect(),
+            chunks: FxHashMap::default(),
             footprints: FxHashMap::default(),
         }
     }
@@ -35,9 +37,13 @@ impl Forms {
         stages: &SubNest,
         buffer: BufferId,
     ) -> Option<Footprint> {
-        let key = (self.numbers[k], buffer);
-        let found = self.footprints.entry(key);
-        let footprint = || Footprint::of(&stages.nest, buffer);
+        let (form, nest) = (self.numbers[k], &stages.nest);
+        let chunks = self.chunks.entry(form);
+        let found = self.footprints.entry((form, buffer));
+        let footprint = || {
+            let chunks = chunks.or_insert_with(|| ParallelChunks::of(nest));
+            Footprint::of(nest, *chunks, buffer)
+        };
         found.or_insert_with(footprint).clone()
     }
 }
