@@ -260,3 +260,92 @@ fn bounds_that_a_run_gives_are_symbols() {
     let found = compiled.statistics();
     assert!(found.plans <= 4, "{found:?}");
 }
+
+/// The sum over `x` and the tokens that each of `experts` gets: expert `e` gets those of `x` where row `e` of `gets` is not zero.
+fn mixture(core: &Core, experts: usize) -> CompiledModel {
+    let mut layers = "<layer id=\"0\" name=\"x\" type=\"Parameter\" version=\"opset1\"><data shape=\"6\" element_type=\"f32\"/>\
+        <output><port id=\"9\"/></output></layer><layer id=\"1\" name=\"gets\" type=\"Parameter\" version=\"opset1\">\
+        <data shape=\"4,6\" element_type=\"i64\"/><output><port id=\"9\"/></output></layer>"
+        .to_owned();
+    let mut edges = String::new();
+    let mut next = 2;
+    let mut add = |ty: &str, version: &str, data: &str, inputs: &[usize]| {
+        let (id, mut ports) = (next, String::new());
+        next += 1;
+        for (port, from) in inputs.iter().enumerate() {
+            let _ = write!(ports, "<port id=\"{port}\"/>");
+            let _ = write!(
+                edges,
+                "<edge from-layer=\"{from}\" from-port=\"9\" to-layer=\"{id}\" to-port=\"{port}\"/>"
+            );
+        }
+        let output = match ty {
+            "Result" => "",
+            _ => "<output><port id=\"9\"/></output>",
+        };
+        let _ = write!(
+            layers,
+            "<layer id=\"{id}\" name=\"n{id}\" type=\"{ty}\" version=\"{version}\"><data {data}/><input>{ports}</input>\
+             {output}</layer>"
+        );
+        id
+    };
+    let number = |k: usize| {
+        format!(
+            "element_type=\"i64\" shape=\"\" offset=\"{}\" size=\"8\"",
+            8 * k
+        )
+    };
+    let zero = add("Const", "opset1", &number(0), &[]);
+    let keep = "keep_dims=\"false\"";
+    let total = add("ReduceSum", "opset1", keep, &[0, zero]);
+    let mut sums = Vec::new();
+    for e in 0..experts {
+        let row = add("Const", "opset1", &number(e), &[]);
+        let row = add("Gather", "opset1", "", &[1, row, zero]);
+        let all = add("NonZero", "opset3", "output_type=\"i64\"", &[row]);
+        let places = add("Squeeze", "opset1", "", &[all, zero]);
+        let tokens = add("Gather", "opset1", "", &[0, places, zero]);
+        let sum = add("ReduceSum", "opset1", keep, &[tokens, zero]);
+        sums.push(add("Add", "opset1", "", &[sum, total]));
+    }
+    for sum in sums {
+        add("Result", "opset1", "", &[sum]);
+    }
+    let text = format!(
+        "<net name=\"g\" version=\"11\"><layers>{layers}</layers><edges>{edges}</edges></net>"
+    );
+    let weights: Vec<u8> = (0..experts as i64).flat_map(i64::to_le_bytes).collect();
+    let model = core.read_model_from_memory(text.as_bytes(), weights);
+    core.compile_model(&model.unwrap()).unwrap()
+}
+
+/// Of four experts each gets no token, one, or several: 81 combinations, but three cases for each of them.
+#[test]
+fn each_of_several_counts_has_plans_of_its_own() {
+    let core = Core::new().unwrap();
+    let compiled = mixture(&core, 4);
+    let mut request = compiled.create_request();
+    let x = [1.0f32, 2.0, 4.0, 8.0, 16.0, 32.0];
+    request
+        .set_input("x", Tensor::from_slice(&[6], &x).unwrap())
+        .unwrap();
+    for case in 0..81 {
+        let tokens = [1, 3, 9, 27].map(|by| [0, 1, 4][case / by % 3]);
+        let gets: Vec<i64> = tokens
+            .iter()
+            .flat_map(|n| (0..6).map(move |k| (k < *n).into()))
+            .collect();
+        request
+            .set_input("gets", Tensor::from_slice(&[4, 6], &gets).unwrap())
+            .unwrap();
+        request.infer().unwrap();
+        for (e, n) in tokens.iter().enumerate() {
+            let sum = request.output(e).unwrap().as_slice::<f32>().unwrap()[0];
+            let want = 63.0 + x[..*n as usize].iter().sum::<f32>();
+            assert_eq!(sum, want, "{tokens:?}");
+        }
+    }
+    let found = compiled.statistics();
+    assert!(found.plans - found.specialized <= 4 * 3 + 2, "{found:?}");
+}

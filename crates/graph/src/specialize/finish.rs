@@ -29,13 +29,16 @@ impl Walk<'_> {
                 stuck.join(", ")
             )));
         }
+        self.call_one_of_unknown_extents();
         let is_output = |walk: &Self, tensor: TensorId| {
             let waits = |node: NodeIndex| {
                 live.contains(&node) && !walk.available.contains(&TensorId { node, output: 0 })
             };
+            // Weights that stay codes are decompressed where they are read.
+            let is_kept = !walk.of_codes.contains(&tensor);
             sinks.contains(&tensor)
                 || walk.wanted.contains(&tensor)
-                || walk.model.readers(tensor).any(waits)
+                || is_kept && walk.model.readers(tensor).any(waits)
         };
         let formulas = self.examples.keys().copied();
         let mut formulas: Vec<TensorId> = formulas.filter(|t| is_output(&self, *t)).collect();
@@ -71,6 +74,19 @@ impl Walk<'_> {
             calls: self.calls,
             types: self.types,
         })
+    }
+
+    /// Of the calls whose results have extents that nobody knows before, keeps the first alone. What depends on it comes in the next
+    /// segment, before another is called, so that no plan depends on more than one of these counts where the model computes with
+    /// each by itself: a mixture of experts, of which each gets no token, one or several, would need a plan for every combination.
+    fn call_one_of_unknown_extents(&mut self) {
+        let (model, types) = (self.model, &self.types);
+        let mut is_first = true;
+        self.calls.retain(|&node| {
+            let mut outputs = 0..model.node(node).layer.outputs.len();
+            let is_known = outputs.all(|output| types.shape(TensorId { node, output }).is_some());
+            is_known || std::mem::take(&mut is_first)
+        });
     }
 
     /// The input buffers whose contents depend on constants and shapes alone.

@@ -52,8 +52,14 @@ impl Walk<'_> {
         let constant = |b: &BufferId| self.constant_behind(*b).is_some();
         let has_symbols = self.is_symbolic && self.has_symbols(&before, outputs);
         let is_constant = !has_symbols && read.iter().all(|b| own(b) || constant(b));
-        let is_folded = is_constant && !self.keeps_codes(node, def, inputs, outputs);
-        if is_folded && self.fold(node, &before, outputs)? {
+        let keeps_codes = is_constant && self.keeps_codes(node, def, inputs, outputs);
+        let is_of_codes = |t: &TensorId| self.of_codes.contains(t);
+        let is_fixed = |t: &TensorId| is_of_codes(t) || self.values.contains_key(t);
+        let reads_codes = inputs.iter().any(is_of_codes) && inputs.iter().all(is_fixed);
+        if keeps_codes || (reads_codes && !has_symbols) {
+            self.of_codes.extend(outputs);
+        }
+        if is_constant && !keeps_codes && self.fold(node, &before, outputs)? {
             self.undo(&before);
             return Ok(());
         }

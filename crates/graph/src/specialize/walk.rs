@@ -53,6 +53,8 @@ pub(super) struct Walk<'a> {
     pub(super) examples: FxHashMap<TensorId, Tensor>,
     /// Tensors whose contents can be had when the nest runs.
     pub(super) available: FxHashSet<TensorId>,
+    /// Tensors that are computed from constants alone, of which some stay codes.
+    pub(super) of_codes: FxHashSet<TensorId>,
     pub(super) nest: Nest,
     pub(super) buffers: FxHashMap<TensorId, BufferId>,
     pub(super) sources: Vec<(BufferId, Source)>,
@@ -93,6 +95,7 @@ impl<'a> Walk<'a> {
             bounds: known.formula_bounds(),
             examples: examples.collect(),
             available: known.computed.keys().copied().collect(),
+            of_codes: FxHashSet::default(),
             nest: Nest::new(),
             buffers: FxHashMap::default(),
             sources: Vec::new(),
