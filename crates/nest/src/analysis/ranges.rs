@@ -265,6 +265,11 @@ mod tests {
         assert_eq!(ranges.of(&in_part), Interval { low: 1, high: 15 });
         let twice = select((&j * 2).gt(index(1)), &j + 4, index(5));
         assert_eq!(ranges.of(&twice), Interval { low: 5, high: 6 });
+        let (back, left) = (&j * -1, index(4) - &i);
+        let turned = select(back.ge(index(0)), back, &j - 1);
+        assert_eq!(ranges.of(&turned), Interval { low: 0, high: 1 });
+        let turned = select(left.ge(index(1)), left, &i - 2);
+        assert_eq!(ranges.of(&turned), Interval { low: 1, high: 4 });
         let negative = select(x.lt(index(0)), &x + 8, x.min(index(7)));
         assert!(ranges.of(&negative).is_index_of(8));
         assert!(!ranges.of(&x).is_index_of(8));

@@ -154,7 +154,7 @@ impl Ranges {
         }
     }
 
-    /// If `x` is `y + c`, `y - c` or `y · c`, and its own range shows that it does not wrap: `y`, and
+    /// If `x` is `y + c`, `y - c`, `c - y` or `y · c`, and its own range shows that it does not wrap: `y`, and
     /// where it lies, as it is known and if `x` lies in `interval`.
     fn term(&mut self, x: &Scalar, interval: Interval) -> Option<(Scalar, Interval, Interval)> {
         let Kind::Binary(op, a, b) = x.kind() else {
@@ -162,30 +162,32 @@ impl Ranges {
         };
         let (y, c) = match (a.as_index(), b.as_index()) {
             (None, Some(c)) => (a, c),
-            (Some(c), None) if matches!(op, Binary::Add | Binary::Mul) => (b, c),
+            (Some(c), None) => (b, c),
             _ => return None,
         };
         let of_y = self.of(y);
+        let own = binary(*op, self.of(a), self.of(b));
         let is_bounded = |i: Interval| i.low > i64::MIN && i.high < i64::MAX;
-        if !is_bounded(of_y) || !is_bounded(binary(*op, of_y, Interval::exactly(c))) {
+        if !is_bounded(of_y) || !is_bounded(own) {
             return None;
         }
-        let shifted = |by: i128| {
-            let wide = |x: i64| i128::from(x) + by;
-            let narrow = |x: i128| x.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
-            Interval {
-                low: narrow(wide(interval.low)),
-                high: narrow(wide(interval.high)),
+        let [c, low, high] = [c, interval.low, interval.high].map(i128::from);
+        let (low, high) = match op {
+            Binary::Add => (low - c, high - c),
+            Binary::Sub if b.as_index().is_some() => (low + c, high + c),
+            Binary::Sub => (c - high, c - low),
+            Binary::Mul if c != 0 => {
+                // `-y · c` lies where `y · -c` does.
+                let (low, high) = if c > 0 { (low, high) } else { (-high, -low) };
+                let c = c.abs();
+                (-(-low).div_euclid(c), high.div_euclid(c))
             }
-        };
-        let interval = match op {
-            Binary::Add => shifted(-i128::from(c)),
-            Binary::Sub => shifted(c.into()),
-            Binary::Mul if c > 0 => Interval {
-                low: -(-i128::from(interval.low)).div_euclid(c.into()) as i64,
-                high: interval.high.div_euclid(c),
-            },
             _ => return None,
+        };
+        let narrow = |x: i128| x.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        let interval = Interval {
+            low: narrow(low),
+            high: narrow(high),
         };
         Some((y.clone(), of_y, interval))
     }
