@@ -11,6 +11,7 @@ use crate::lower::formula;
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
+use std::fmt;
 use vinelift_nest::build::number;
 use vinelift_tensor::{Dim, ElementType, Extent, Formula, PartialShape, Tensor};
 
@@ -257,10 +258,9 @@ impl Progression {
             }
             Progression::Floats { start, stop, step } => {
                 let all = [start, stop, step];
-                let found = format!("{start}, {stop} and {step}");
                 ensure!(
                     all.iter().all(|x| x.is_finite()),
-                    "start, stop and step must be finite, found {found}"
+                    "start, stop and step must be finite, found {self}"
                 );
                 ensure!(step != 0.0, "`step` must not be 0");
                 let length = ((stop - start) / step).ceil().max(0.0);
@@ -269,8 +269,19 @@ impl Progression {
         };
         let length = length.filter(|&n| extent(n) < i64::MAX);
         length.ok_or_else(|| {
-            OpError::Shape("a range of more elements than can be counted".to_owned())
+            let text =
+                format!("start, stop and step, {self}, give more elements than can be counted");
+            OpError::Shape(text)
         })
+    }
+}
+
+impl fmt::Display for Progression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Progression::Integers { start, stop, step } => write!(f, "{start}, {stop} and {step}"),
+            Progression::Floats { start, stop, step } => write!(f, "{start}, {stop} and {step}"),
+        }
     }
 }
 
@@ -322,7 +333,8 @@ mod tests {
     #[test]
     fn what_has_no_length() {
         assert_eq!(error(&V1, &[], &integers(0, 1, 0)), "`step` must not be 0");
-        let message = "a range of more elements than can be counted";
+        let message = "start, stop and step, -9223372036854775808, 9223372036854775807 and 1, give more elements \
+                       than can be counted";
         assert_eq!(error(&V1, &[], &integers(i64::MIN, i64::MAX, 1)), message);
         let floats = [0.0, f32::INFINITY, 1.0].map(|x| f32s(&[], &[x]));
         let message = "start, stop and step must be finite, found 0, inf and 1";
