@@ -292,7 +292,8 @@ fn scaled_extent(n: Extent, scale: f32) -> Option<Extent> {
     }
     let is_right = |times: usize, over: usize| {
         let mut all = Extent::LEAST..=LONG;
-        times > 0 && all.all(|n| scaled(n, scale) == n * times / over)
+        let product = |n: usize| n.checked_mul(times).map(|product| product / over);
+        times > 0 && all.all(|n| product(n) == Some(scaled(n, scale)))
     };
     let mut ratios = (1..=MOST).map(|over| ((scale * over as f32).round() as usize, over));
     let (times, over) = ratios.find(|(times, over)| is_right(*times, *over))?;

@@ -1,6 +1,7 @@
 use super::*;
 use crate::testing::{error, f32s, i64s, infer, run};
 use vinelift_tensor::ElementType;
+use vinelift_tensor::symbols::Symbols;
 
 fn sizes<'a>(mode: &'a str, transform: &'a str) -> [(&'a str, &'a str); 3] {
     [
@@ -262,4 +263,15 @@ fn nothing_to_do() {
     assert_eq!(of(&[0, 2], &[0, 4]), [0, 4]);
     assert_eq!(of(&[2, 0], &[0, 3]), [0, 3]);
     assert_eq!(of(&[2, 3], &[2, 3]), [2, 3]);
+}
+
+/// 4 · 1.5 = 6; no number of elements is 10³⁰ times an extent.
+#[test]
+fn extents_with_symbols_are_scaled_by_small_fractions_alone() {
+    let mut symbols = Symbols::default();
+    let n = symbols.add(4).unwrap();
+    let [half, all] = symbols.record(|| [1.5, 1e30].map(|scale| scaled_extent(n, scale)));
+    let values = symbols.bind(&[4]).unwrap();
+    assert_eq!(half.unwrap().at(&values), Some(6));
+    assert_eq!(all, None);
 }
