@@ -1,7 +1,7 @@
 //! `vinelift`: the command line.
 //!
-//! One file per subcommand; what they share is in `options` (arguments), `inputs` (tensors from files)
-//! and `failure` (exit status). Results go to stdout, everything else to stderr.
+//! One file per subcommand; what they share is in `options` (arguments), `inputs` (tensors from files),
+//! `failure` (exit status) and `plain` (text for a terminal). Results go to stdout, everything else to stderr.
 //!
 //! Invariants: the process ends with status 0, 1 (with `error: …` on stderr) or 2 (usage), whatever the
 //! files hold; a reader that closes the pipe is no error.
@@ -20,6 +20,7 @@ mod inputs;
 mod jpeg;
 mod ops;
 mod options;
+mod plain;
 mod progress;
 mod run;
 mod save;
@@ -28,6 +29,7 @@ mod test;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use failure::Failure;
+use plain::{Plain, plain};
 use std::io::{self, BufWriter, Write};
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
@@ -70,7 +72,7 @@ fn main() -> ExitCode {
         report(&format!("internal error: {panic}"))
     }));
     let command = || {
-        let mut out = BufWriter::new(io::stdout().lock());
+        let mut out = Plain(BufWriter::new(io::stdout().lock()));
         let done = execute(cli.command, &mut out);
         // A command that fails may have printed results before.
         let flushed = out.flush().map_err(Failure::from);
@@ -109,5 +111,5 @@ fn execute(command: Command, out: &mut dyn Write) -> Result<(), Failure> {
 fn report(message: &str) {
     let message = message.strip_prefix("error: ").unwrap_or(message);
     // If stderr cannot be written either, there is nowhere to report it.
-    let _ = writeln!(io::stderr(), "error: {message}");
+    let _ = writeln!(io::stderr(), "error: {}", plain(message));
 }

@@ -329,3 +329,16 @@ fn profilers_are_told_the_names_of_kernels_on_request() {
         assert!(names.is_none_or(|names| names.contains("kernel0 bent")));
     }
 }
+
+/// What names hold is shown, and not done: here ESC and `[31m`, at which a terminal turns red (ECMA-48).
+#[test]
+fn names_do_not_control_the_terminal() {
+    let xml = GATHER.replace("indices", "red&#x1b;[31m");
+    let (_dir, path) = model(&xml);
+    let name = r"red\u{1b}[31m";
+    for arguments in [&["info"][..], &["dump", "--stage", "graph"], &["run"]] {
+        let (_, out, error) = run(&[arguments, &[&path]].concat());
+        let text = out + &error;
+        assert!(text.contains(name) && !text.contains('\x1b'), "{text}");
+    }
+}
