@@ -202,7 +202,7 @@ fn share(pattern: &mut [Entry], numbers: &[i64], start: usize) {
     }
 }
 
-/// For each extent of a key, in order, whether it is the same for all shapes that the model allows.
+/// For each extent of a key and each element of its values, in order, whether it is the same for all shapes that the model allows.
 fn is_static(
     key: &PlanKey,
     is_input_static: impl Fn(usize, usize) -> bool,
@@ -216,6 +216,10 @@ fn is_static(
         let dims = inferred.and_then(|types| types.get(*tensor)?.shape.dims());
         let dim = |d: usize| dims.and_then(|dims| dims.get(d));
         all.extend((0..shape.len()).map(|d| dim(d).is_some_and(|dim| dim.is_known())));
+    }
+    for (tensor, _, value) in &key.values {
+        let is_fixed = |k| inferred.is_some_and(|types| types.is_fixed(*tensor, k));
+        all.extend((0..value.numbers().len()).map(is_fixed));
     }
     all
 }

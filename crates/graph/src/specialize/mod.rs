@@ -36,6 +36,9 @@ pub struct Types {
     types: FxHashMap<TensorId, TensorType>,
     /// The values of those that operators make of constants alone, as [`infer`] finds them.
     folded: FxHashMap<TensorId, Tensor>,
+    /// For each element of those from which shapes are computed, whether it is one number for all shapes that the model allows, as
+    /// [`infer`] finds it.
+    fixed: FxHashMap<TensorId, Vec<bool>>,
     /// The nodes that were left to the run because too much had been spent on others.
     left: FxHashSet<NodeIndex>,
 }
@@ -48,6 +51,12 @@ impl Types {
 
     fn set(&mut self, tensor: TensorId, ty: TensorType) {
         self.types.insert(tensor, ty);
+    }
+
+    /// Whether the `k`-th element of a tensor is known to be one number for all shapes that the model allows.
+    pub fn is_fixed(&self, tensor: TensorId, k: usize) -> bool {
+        let elements = self.fixed.get(&tensor);
+        elements.and_then(|all| all.get(k)) == Some(&true)
     }
 
     /// The static shape of a tensor, if known.
@@ -142,7 +151,11 @@ pub fn infer_until(model: &Model, stop: Stop<'_>) -> Result<Types, Error> {
     let known = Known::default();
     let mut walk = Walk::new(model, &given, &known, Mode::Declared, &budget, &mut strings);
     walk.over(model.order.iter())?;
-    let (values, mut types) = (walk.values, walk.types);
+    let (values, bounds, mut types) = (walk.values, walk.bounds, walk.types);
+    let is_one = |range: ValueRange| range.formula().is_some();
+    let fixed = bounds.into_iter();
+    let fixed = fixed.map(|(t, all)| (t, all.into_iter().map(is_one).collect()));
+    types.fixed = fixed.collect();
     let is_folded = |t: &TensorId| matches!(model.node(t.node).kind, NodeKind::Operator { .. });
     types.folded = values.into_iter().filter(|(t, _)| is_folded(t)).collect();
     Ok(types)
