@@ -349,3 +349,18 @@ fn each_of_several_counts_has_plans_of_its_own() {
     let found = compiled.statistics();
     assert!(found.plans - found.specialized <= 4 * 3 + 2, "{found:?}");
 }
+
+/// 2^50 numbers of 8 bytes take 2^53, which no process can address.
+#[test]
+fn an_output_that_fits_no_memory_is_named() {
+    let core = Core::new().unwrap();
+    let path = repository().join("ir-samples/range/opset1_empty.xml");
+    let model = core.read_model(&path).unwrap();
+    let compiled = core.compile_model(&model).unwrap();
+    let inputs = [("start", 0), ("stop", 1i64 << 50), ("step", 1)];
+    let inputs = inputs.map(|(name, n)| (name, Tensor::from_slice(&[], &[n]).unwrap()));
+    let message =
+        "layer 'out' (Range, opset1): out of memory: cannot allocate 9007199254740992 bytes";
+    let error = compiled.run(inputs).unwrap_err().to_string();
+    assert_eq!(error, format!("{}: {message}", path.display()));
+}

@@ -226,7 +226,7 @@ impl Run<'_> {
         let scratch = &mut self.scratch[unit.number];
         grow(&mut scratch.arena, plan.binding.arena())?;
         scratch.keep_journals(&plan.journals)?;
-        let (mut outputs, taken) = outputs(plan, values, self.variables, scratch)?;
+        let (mut outputs, taken) = outputs(unit, plan, values, self.variables, scratch)?;
         let in_place: Vec<&InPlaceUpdate> = taken.iter().map(|taken| taken.update).collect();
         let journals = outputs.len();
         outputs.append(&mut scratch.journals);
@@ -275,6 +275,7 @@ impl Run<'_> {
 
 /// Memory for the outputs of a plan, and the variables among them that are updated in place.
 fn outputs<'p>(
+    unit: &Unit,
     plan: &'p Plan,
     values: &mut Values<'_>,
     variables: &mut Variables,
@@ -298,7 +299,11 @@ fn outputs<'p>(
                 let (tensor, element, _) = *output;
                 let growth = plan.growth(tensor);
                 let shape = growth.map_or(&output.2, |growth| &growth.memory);
-                scratch.memory(tensor, element, shape)
+                let memory = scratch.memory(tensor, element, shape);
+                memory.map_err(|error| {
+                    let layer = unit.interface.graph.node(tensor.node).label();
+                    Error::Fault(format!("{layer}: {error}"))
+                })
             }
         }
     };
