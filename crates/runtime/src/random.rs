@@ -58,7 +58,9 @@ impl InferRequest {
                     port.shape
                 )));
             };
-            self.set_input_at(k, random(&mut rng, port.element_type, &shape, largest)?)?;
+            let values = random(&mut rng, port.element_type, &shape, largest);
+            let named = |error| Error::Input(format!("input '{}': {error}", port.name()));
+            self.set_input_at(k, values.map_err(named)?)?;
         }
         Ok(())
     }

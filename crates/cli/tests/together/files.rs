@@ -57,6 +57,11 @@ fn what_is_wrong_with_inputs_is_said() {
         error(&["--random"]),
         "error: input 'indices' has the dynamic shape [?, 2], and none was given: `--shape indices=1,2` gives it one, for example\n"
     );
+    // 2^51 numbers of 4 bytes, which no process can address.
+    assert_eq!(
+        error(&["--random", "--shape", "indices=1125899906842624,2"]),
+        "error: input 'indices': out of memory: cannot allocate 9007199254740992 bytes\n"
+    );
     assert_eq!(
         error(&["--input", "x=y"]),
         "error: the model has no input 'x', its inputs are 'data', 'indices'\n"
