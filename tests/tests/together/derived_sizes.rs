@@ -130,7 +130,7 @@ fn sum_of_reshaped(core: &Core) -> Model {
     graph.model(core, &[sum]).unwrap()
 }
 
-/// That the rest is a number is only seen once the extents of both inputs are known to be the same.
+/// The dim of -1 is the number 8 only once `Add` has said that `x` and `y` have the same extents.
 #[test]
 fn the_rest_of_what_turns_out_to_be_the_same_has_one_plan() {
     let core = Core::new().unwrap();

@@ -330,7 +330,7 @@ fn profilers_are_told_the_names_of_kernels_on_request() {
     }
 }
 
-/// What names hold is shown, and not done: here ESC and `[31m`, at which a terminal turns red (ECMA-48).
+/// A name with ESC and `[31m`, which a terminal would write red from there on (ECMA-48), is printed with the ESC escaped.
 #[test]
 fn names_do_not_control_the_terminal() {
     let xml = GATHER.replace("indices", "red&#x1b;[31m");
