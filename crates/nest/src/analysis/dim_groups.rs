@@ -83,7 +83,7 @@ fn push(grouped: &mut GroupedOffset, stride: Formula, mut linear: Linear) {
 }
 
 /// `x` and `extent` of `x · extent`.
-fn multiple_of_extent(product: &Scalar) -> Option<(&Scalar, &Formula)> {
+pub(crate) fn multiple_of_extent(product: &Scalar) -> Option<(&Scalar, &Formula)> {
     let Kind::Binary(Binary::Mul, a, b) = product.kind() else {
         return None;
     };

@@ -33,7 +33,7 @@ pub(crate) use contraction::{
 pub use contraction::{Coding, Contraction, Factor, GroupRows, Groups, Points, Stride, Strided};
 pub use cost::Work;
 pub(crate) use delinearized::{delinearized, joined_digits};
-pub(crate) use dim_groups::{GroupedOffset, grouped_offset};
+pub(crate) use dim_groups::{GroupedOffset, grouped_offset, multiple_of_extent};
 pub use effects::{Aliases, Effects};
 pub use footprint::{BoundFootprint, Footprint};
 pub use interval::Interval;

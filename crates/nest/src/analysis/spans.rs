@@ -1,10 +1,10 @@
 //! Spans: the interval of offsets that each turn of a loop accesses in a buffer.
 
 use crate::analysis::formula_bounds::{Bounds, is_at_most};
-use crate::analysis::{Interval, Linear, Ranges, flat_offset, joined_digits, ranges_of};
-use crate::ir::{
-    Axis, AxisId, Binary, Buffer, BufferId, Kind, Nest, Scalar, Stage, visit_accesses,
+use crate::analysis::{
+    Interval, Linear, Ranges, flat_offset, joined_digits, multiple_of_extent, ranges_of,
 };
+use crate::ir::{Axis, AxisId, Buffer, BufferId, Nest, Scalar, Stage, visit_accesses};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::{Extent, Formula};
 
@@ -95,24 +95,14 @@ fn take(form: &mut Linear, axis: AxisId) -> Option<i64> {
 
 /// Takes the terms out of a sum that multiply the axis by extents, and returns these factors.
 fn take_extents(form: &mut Linear, axis: AxisId) -> Option<Formula> {
-    let times = |x: &Scalar| {
-        let Kind::Binary(Binary::Mul, a, b) = x.kind() else {
-            return None;
-        };
-        match (a.kind(), b.kind()) {
-            (Kind::Extent(extent), _) if b.is_axis(axis) => Some(*extent),
-            (_, Kind::Extent(extent)) if a.is_axis(axis) => Some(*extent),
-            _ => None,
-        }
-    };
     let mut sum = Some(Formula::number(0));
-    form.terms.retain(|(x, k)| match times(x) {
-        Some(extent) => {
-            let product = extent.formula().times(&Formula::number(*k));
+    form.terms.retain(|(x, k)| match multiple_of_extent(x) {
+        Some((x, extent)) if x.is_axis(axis) => {
+            let product = extent.times(&Formula::number(*k));
             sum = sum.zip(product).and_then(|(sum, more)| sum.plus(&more));
             false
         }
-        None => true,
+        _ => true,
     });
     sum
 }
