@@ -37,6 +37,8 @@ pub use edit::Use;
 pub use error::{Error, LayerError, Problem};
 pub use model::{Edge, Model, Node, NodeKind, Output, TensorId};
 pub use petgraph::graph::NodeIndex;
-pub use specialize::{Given, Known, Segment, Source, Types, infer, infer_until, specialize};
+pub use specialize::{
+    Given, Known, Segment, ShapeValue, Source, Types, infer, infer_until, specialize,
+};
 pub use strings::Strings;
 pub use vinelift_ops::Stop;

@@ -47,7 +47,7 @@ pub(crate) enum Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Affine {
     pub(crate) symbol: usize,
-    /// At least 1.
+    /// Negative where the number is.
     pub(crate) times: i64,
     pub(crate) more: i64,
 }
@@ -59,6 +59,16 @@ impl Affine {
             times: 1,
             more: 0,
         }
+    }
+
+    /// What a number of a key is before anything is found out: a symbol of its own, or the opposite of one. `None` if it is no number
+    /// that a symbol may have.
+    fn of_number(position: usize, number: i64) -> Option<Affine> {
+        let size = usize::try_from(number.unsigned_abs()).ok()?;
+        Extent::may_be(size).then(|| Affine {
+            times: number.signum(),
+            ..Affine::of(position)
+        })
     }
 
     /// The symbol where this is `number`.
@@ -119,12 +129,11 @@ impl<T> Class<T> {
         let numbers: Vec<i64> = example.numbers().collect();
         let is_static = is_static(example, is_input_static, inferred);
         let is_static = is_static.into_iter().chain(std::iter::repeat(false));
-        let may_be = |n: i64| usize::try_from(n).is_ok_and(Extent::may_be);
         let positions = numbers.iter().zip(is_static).enumerate();
         let mut pattern: Vec<Entry> = positions
-            .map(|(k, (n, is_static))| match is_static || !may_be(*n) {
-                true => Entry::Number(*n),
-                false => Entry::Symbol(Affine::of(k)),
+            .map(|(k, (n, is_static))| match Affine::of_number(k, *n) {
+                Some(of) if !is_static => Entry::Symbol(of),
+                _ => Entry::Number(*n),
             })
             .collect();
         if !pattern.iter().any(|p| matches!(p, Entry::Symbol(..))) {
@@ -244,10 +253,10 @@ fn typed(key: &PlanKey, given: &[Given], known: &Known) -> (Vec<Vec<Extent>>, Kn
     }
     for (tensor, _, value) in &key.values {
         let elements = next(value.numbers().len());
-        if elements.iter().any(|e| matches!(e, Given::Symbol(_)))
+        if elements.iter().any(|e| e.formula.as_number().is_none())
             && let Some(example) = known.values.remove(tensor)
         {
-            let formulas = elements.iter().map(Given::formula).collect();
+            let formulas = elements.iter().map(|e| e.formula).collect();
             known.formulas.insert(*tensor, (formulas, example));
         }
     }
@@ -257,26 +266,20 @@ fn typed(key: &PlanKey, given: &[Given], known: &Known) -> (Vec<Vec<Extent>>, Kn
     (inputs, known)
 }
 
-/// A number of a key while a plan is made.
+/// A number of a key while a plan is made: a formula, if it has a symbol, and its value at the example.
 #[derive(Clone, Copy)]
-enum Given {
-    Number(i64),
-    Symbol(Extent),
+struct Given {
+    formula: Formula,
+    example: i64,
 }
 
 impl Given {
+    /// The extent that it is, where it is one: no extent is negative.
     fn extent(&self) -> Extent {
-        match self {
-            Given::Number(n) => usize::try_from(*n).unwrap_or_default().into(),
-            Given::Symbol(extent) => *extent,
-        }
-    }
-
-    fn formula(&self) -> Formula {
-        match self {
-            Given::Number(n) => Formula::number(*n),
-            Given::Symbol(extent) => *extent.formula(),
-        }
+        Extent::new(
+            self.formula,
+            usize::try_from(self.example).unwrap_or_default(),
+        )
     }
 }
 
@@ -287,8 +290,8 @@ fn number(pattern: &mut [Entry], numbers: &[i64]) -> Option<(Symbols, Vec<Given>
     let mut known: FxHashMap<usize, (usize, Extent)> = FxHashMap::default();
     let mut given = Vec::with_capacity(pattern.len());
     for (entry, &number) in pattern.iter_mut().zip(numbers) {
-        given.push(match entry {
-            Entry::Number(number) => Given::Number(*number),
+        let formula = match entry {
+            Entry::Number(number) => Formula::number(*number),
             Entry::Symbol(of) => {
                 let next = known.len();
                 let (position, extent) = match known.get(&of.symbol) {
@@ -297,10 +300,11 @@ fn number(pattern: &mut [Entry], numbers: &[i64]) -> Option<(Symbols, Vec<Given>
                 };
                 known.insert(of.symbol, (position, extent));
                 of.symbol = position;
-                let formula = of.formula(extent.formula())?;
-                Given::Symbol(Extent::new(formula, usize::try_from(number).ok()?))
+                of.formula(extent.formula())?
             }
-        });
+        };
+        let example = number;
+        given.push(Given { formula, example });
     }
     (!known.is_empty()).then_some((symbols, given))
 }

@@ -1,6 +1,6 @@
 //! The key of a plan: the shapes and values that a part of a model is specialised to.
 
-use vinelift_graph::{Known, TensorId};
+use vinelift_graph::{Known, ShapeValue, TensorId};
 use vinelift_tensor::{ElementType, Shape, Tensor};
 
 /// The shapes and values that a plan of a segment is specialised to.
@@ -34,15 +34,12 @@ pub(crate) struct KeyKind {
     room: Vec<TensorId>,
 }
 
-/// The most integers of a tensor that are looked at one by one.
-const MOST_NUMBERS: usize = 16;
-
 impl Value {
     pub(crate) fn of(tensor: &Tensor) -> Value {
         let is_integer = matches!(tensor.element_type(), ElementType::I32 | ElementType::I64);
         match tensor.strings() {
             Some(strings) => Value::Bytes(strings.join("\0").into_bytes()),
-            None if is_integer && tensor.element_count() <= MOST_NUMBERS => {
+            None if is_integer && tensor.element_count() <= ShapeValue::MOST_ELEMENTS => {
                 let numbers = tensor.to_i64_vec();
                 numbers.map_or_else(|_| Value::Bytes(tensor.bytes().to_vec()), Value::Numbers)
             }

@@ -27,6 +27,7 @@ mod random_graphs;
 mod resized_shapes;
 mod round_trip;
 mod run_time_shapes;
+mod shape_values;
 mod shared_plans;
 mod threads;
 mod tidy;

@@ -4,13 +4,13 @@
 //! have symbols: then the elements of tensors that shapes are computed from are formulas, which are kept here too.
 
 use super::lower::Mark;
+use super::shape_values::integers;
 use super::walk::{Mode, Walk};
-use crate::error::Problem;
 use crate::model::TensorId;
 use rustc_hash::FxHashMap;
 use vinelift_nest::{BufferId, Role, Stage, ValueRange, build, row_major, value_ranges};
 use vinelift_ops::{Infer, Op, chosen};
-use vinelift_tensor::{ElementType, Formula, Tensor, element_count, numbers, symbols};
+use vinelift_tensor::{Formula, Tensor, element_count, numbers, symbols};
 
 /// The most elements of a tensor whose bounds are kept.
 const LIMIT: usize = 256;
@@ -110,32 +110,24 @@ impl Walk<'_> {
 
     /// Has `outputs` be what is known of their elements, if all are known exactly: constants, or formulas with their
     /// values at the example.
-    pub(super) fn keep_formulas(&mut self, outputs: &[TensorId]) -> Result<bool, Problem> {
+    pub(super) fn keep_formulas(&mut self, outputs: &[TensorId]) -> bool {
         let mut found = Vec::with_capacity(outputs.len());
         for tensor in outputs {
             let bounds = self.bounds.get(tensor);
             let exact = bounds.map(|b| b.iter().map(|b| b.formula()).collect());
             let (Some(Some(formulas)), Some(ty)) = (exact, self.types.get(*tensor)) else {
-                return Ok(false);
+                return false;
             };
             let formulas: Vec<Formula> = formulas;
             let values = formulas.iter().map(symbols::example);
             let Some(values) = values.collect::<Option<Vec<i64>>>() else {
-                return Ok(false);
+                return false;
             };
             let Some(shape) = ty.shape.to_extents().and_then(|s| numbers(&s)) else {
-                return Ok(false);
+                return false;
             };
-            let example = match ty.element {
-                ElementType::I64 => Tensor::from_slice(&shape, &values)?,
-                ElementType::I32 => {
-                    let narrow = values.iter().map(|v| i32::try_from(*v).ok());
-                    match narrow.collect::<Option<Vec<i32>>>() {
-                        Some(values) => Tensor::from_slice(&shape, &values)?,
-                        None => return Ok(false),
-                    }
-                }
-                _ => return Ok(false),
+            let Some(example) = integers(ty.element, &shape, &values) else {
+                return false;
             };
             let is_constant = formulas.iter().all(|f| f.as_number().is_some());
             found.push((*tensor, example, is_constant));
@@ -148,7 +140,7 @@ impl Walk<'_> {
             known.insert(tensor, example);
             self.available.insert(tensor);
         }
-        Ok(!outputs.is_empty())
+        !outputs.is_empty()
     }
 
     /// A buffer that a stage of its own fills with formulas.

@@ -1,5 +1,6 @@
 //! The end of a walk: the outputs of the nest, and the nodes that are left for later segments.
 
+use super::shape_values::tensors;
 use super::walk::Walk;
 use super::{Live, Segment, Source};
 use crate::error::{Error, LayerError};
@@ -30,15 +31,17 @@ impl Walk<'_> {
             )));
         }
         self.call_one_of_unknown_extents();
+        let waits = |walk: &Self, node: NodeIndex| {
+            live.contains(&node) && !walk.available.contains(&TensorId { node, output: 0 })
+        };
+        let shape_values = self.shape_values(|node| waits(&self, node));
+        let with_known_value = tensors(&shape_values);
         let is_output = |walk: &Self, tensor: TensorId| {
-            let waits = |node: NodeIndex| {
-                live.contains(&node) && !walk.available.contains(&TensorId { node, output: 0 })
-            };
             // Weights that stay codes are decompressed where they are read.
-            let is_kept = !walk.of_codes.contains(&tensor);
+            let is_kept = !walk.of_codes.contains(&tensor) && !with_known_value.contains(&tensor);
             sinks.contains(&tensor)
                 || walk.wanted.contains(&tensor)
-                || is_kept && walk.model.readers(tensor).any(waits)
+                || is_kept && walk.model.readers(tensor).any(|node| waits(walk, node))
         };
         let formulas = self.examples.keys().copied();
         let mut formulas: Vec<TensorId> = formulas.filter(|t| is_output(&self, *t)).collect();
@@ -59,7 +62,7 @@ impl Walk<'_> {
                 outputs.push((buffer, tensor));
             }
         }
-        let forgotten = self.forgotten(&outputs);
+        let forgotten = self.forgotten(&outputs, &with_known_value);
         let of_shapes = self.sources_of_shapes();
         let room = self.room();
         Ok(Segment {
@@ -71,6 +74,7 @@ impl Walk<'_> {
             room,
             constants: self.values,
             wanted: self.wanted.into_iter().collect(),
+            shape_values,
             calls: self.calls,
             types: self.types,
         })
@@ -108,8 +112,12 @@ impl Walk<'_> {
         room
     }
 
-    /// The tensors, among those known by then, that nobody reads once these outputs are there and the calls are done.
-    fn forgotten(&self, outputs: &[(BufferId, TensorId)]) -> Vec<TensorId> {
+    /// The tensors, among those known by then, that nobody reads once these outputs and values are there and the calls are done.
+    fn forgotten(
+        &self,
+        outputs: &[(BufferId, TensorId)],
+        with_known_value: &FxHashSet<TensorId>,
+    ) -> Vec<TensorId> {
         let is_over = self.wanted.is_empty() && self.calls.is_empty();
         if is_over {
             return Vec::new();
@@ -118,13 +126,11 @@ impl Walk<'_> {
         let called = self.calls.iter();
         let called =
             called.flat_map(|&node| (0..count(node)).map(move |output| TensorId { node, output }));
-        let mut known: FxHashSet<TensorId> = self.known.computed.keys().copied().collect();
+        let mut known: FxHashSet<TensorId> = self.known.types().into_keys().collect();
         known.extend(outputs.iter().map(|(_, tensor)| *tensor));
+        known.extend(with_known_value);
         known.extend(called);
         let next = Live::of(self.model, |tensor| known.contains(&tensor));
-        let values = self.known.values.keys().chain(self.known.formulas.keys());
-        let unread = values.filter(|t| !next.nodes.contains(&t.node));
-        known.extend(unread);
         let mut forgotten: Vec<TensorId> = known.difference(&next.read).copied().collect();
         forgotten.sort_unstable();
         forgotten

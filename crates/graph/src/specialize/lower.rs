@@ -64,7 +64,7 @@ impl Walk<'_> {
             return Ok(());
         }
         self.bounds_of_stages(&before, inputs, outputs);
-        if self.is_symbolic && self.keep_formulas(outputs)? {
+        if self.is_symbolic && self.keep_formulas(outputs) {
             self.undo(&before);
             return Ok(());
         }

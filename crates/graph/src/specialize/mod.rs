@@ -15,6 +15,7 @@ mod decompression;
 mod finish;
 mod fold;
 mod lower;
+mod shape_values;
 mod sub_graphs;
 mod variables;
 mod walk;
@@ -25,6 +26,7 @@ use crate::strings::Strings;
 pub(crate) use budget::Budget;
 use petgraph::graph::NodeIndex;
 use rustc_hash::{FxHashMap, FxHashSet};
+pub use shape_values::ShapeValue;
 use vinelift_nest::{BufferId, Nest, ValueRange};
 use vinelift_ops::{IndexPolicy, Stop, TensorType};
 use vinelift_tensor::{Extent, Formula, Tensor};
@@ -70,9 +72,9 @@ impl Types {
 pub struct Known {
     /// Tensors that are computed and kept, with their types; among them what variables hold.
     pub computed: FxHashMap<TensorId, TensorType>,
-    /// Values that were waited for.
+    /// Values that were waited for, and [those of shapes](Segment::shape_values).
     pub values: FxHashMap<TensorId, Tensor>,
-    /// Values that were waited for and have symbols: their elements, and what they are at the example.
+    /// Those of them that have symbols: their elements, and what they are at the example.
     pub formulas: FxHashMap<TensorId, (Vec<Formula>, Tensor)>,
     /// Tensors that variables hold in memory which has room for more along an axis: how much it takes there.
     pub room: FxHashMap<TensorId, Extent>,
@@ -87,9 +89,27 @@ impl Known {
             self.formulas.remove(tensor);
         }
     }
-}
 
-impl Known {
+    /// Whether the value of a tensor is known.
+    fn has_value(&self, tensor: TensorId) -> bool {
+        self.values.contains_key(&tensor) || self.formulas.contains_key(&tensor)
+    }
+
+    /// Whether a tensor needs not be computed: it is kept, or its value is known.
+    fn has(&self, tensor: TensorId) -> bool {
+        self.computed.contains_key(&tensor) || self.has_value(tensor)
+    }
+
+    /// All tensors that need not be computed, with their types.
+    fn types(&self) -> FxHashMap<TensorId, TensorType> {
+        let examples = self.formulas.iter().map(|(t, (_, example))| (t, example));
+        let values = self.values.iter().chain(examples);
+        let values = values.map(|(t, v)| (*t, TensorType::new(v.element_type(), v.shape().into())));
+        let mut types: FxHashMap<TensorId, TensorType> = values.collect();
+        types.extend(self.computed.iter().map(|(t, ty)| (*t, ty.clone())));
+        types
+    }
+
     /// The elements of tensors that have symbols, as bounds.
     fn formula_bounds(&self) -> FxHashMap<TensorId, Vec<ValueRange>> {
         let ranges =
@@ -127,6 +147,8 @@ pub struct Segment {
     pub constants: FxHashMap<TensorId, Tensor>,
     /// The values without which the rest cannot be lowered.
     pub wanted: Vec<TensorId>,
+    /// The values that follow from the shapes, and that later segments read: they are among [`Known::values`] from then on.
+    pub shape_values: Vec<ShapeValue>,
     /// The nodes to call after the nest: what reads their outputs comes in later segments.
     pub calls: Vec<NodeIndex>,
     /// As [`Known::room`], in order.
@@ -256,21 +278,21 @@ pub fn specialize(
     let is_same = !given.is_body && given.policy == IndexPolicy::Spec;
     walk.inferred = given.inferred.filter(|_| is_same);
     walk.declared = given.inferred.filter(|_| !given.is_body);
-    let live = Live::of(model, |tensor| given.known.computed.contains_key(&tensor));
+    let live = Live::of(model, |tensor| given.known.has(tensor));
     walk.over(model.order.iter().filter(|n| live.nodes.contains(n)))?;
     walk.finish(&live.nodes)
 }
 
 /// The nodes and tensors that results and variables depend on.
 struct Live {
-    /// The nodes that they depend on through tensors that are not computed yet.
+    /// The nodes that they depend on through tensors that are not known yet.
     nodes: FxHashSet<NodeIndex>,
-    /// The tensors that are computed and that these read.
+    /// The tensors that are known and that these read.
     read: FxHashSet<TensorId>,
 }
 
 impl Live {
-    fn of(model: &Model, is_computed: impl Fn(TensorId) -> bool) -> Live {
+    fn of(model: &Model, is_known: impl Fn(TensorId) -> bool) -> Live {
         let (mut nodes, mut read) = (FxHashSet::default(), FxHashSet::default());
         let mut open = [model.results.as_slice(), &model.assigns].concat();
         while let Some(node) = open.pop() {
@@ -278,7 +300,7 @@ impl Live {
                 continue;
             }
             for tensor in model.inputs(node) {
-                match is_computed(tensor) {
+                match is_known(tensor) {
                     true => {
                         read.insert(tensor);
                     }

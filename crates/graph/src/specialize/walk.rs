@@ -76,6 +76,8 @@ impl<'a> Walk<'a> {
         let examples = examples.map(|(tensor, (_, example))| (*tensor, example.clone()));
         let mut types = given.iter().chain(known.computed.values());
         let is_symbolic = types.any(|ty| ty.shape.is_symbolic()) || !known.formulas.is_empty();
+        let types = known.types();
+        let available = types.keys().copied().collect();
         Walk {
             model,
             given,
@@ -83,7 +85,7 @@ impl<'a> Walk<'a> {
             mode,
             strings,
             types: Types {
-                types: known.computed.clone(),
+                types,
                 ..Types::default()
             },
             budget,
@@ -94,7 +96,7 @@ impl<'a> Walk<'a> {
             values: known.values.clone(),
             bounds: known.formula_bounds(),
             examples: examples.collect(),
-            available: known.computed.keys().copied().collect(),
+            available,
             of_codes: FxHashSet::default(),
             nest: Nest::new(),
             buffers: FxHashMap::default(),
@@ -286,7 +288,7 @@ impl<'a> Walk<'a> {
     pub(super) fn ports(&self, node: NodeIndex) -> Option<Ports> {
         let count = self.model.node(node).layer.outputs.len();
         let outputs: Vec<TensorId> = (0..count).map(|output| TensorId { node, output }).collect();
-        if !outputs.is_empty() && outputs.iter().all(|t| self.known.computed.contains_key(t)) {
+        if !outputs.is_empty() && outputs.iter().all(|t| self.known.has(*t)) {
             return None;
         }
         let inputs = self.model.inputs(node);

@@ -139,6 +139,7 @@ fn plan_of(nest: Nest, slots: Vec<Slot>, settings: &Settings<'_>) -> Result<Plan
         constants: Arc::default(),
         calls: Vec::new(),
         wanted: Vec::new(),
+        shape_values: Vec::new(),
         forgotten: Arc::default(),
         micro_batches: None,
     };

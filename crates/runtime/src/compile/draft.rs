@@ -14,7 +14,7 @@ use crate::growth_cache::Growing;
 use crate::{Error, Level, Tensor};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
-use vinelift_graph::{NodeIndex, Segment, TensorId, Types};
+use vinelift_graph::{NodeIndex, Segment, ShapeValue, TensorId, Types};
 use vinelift_nest::{Aliases, Buffer, BufferId, Nest, Stage};
 use vinelift_tensor::{Extent, SymbolSet};
 
@@ -28,6 +28,7 @@ pub(crate) struct Draft {
     constants: FxHashMap<TensorId, Tensor>,
     calls: Vec<NodeCall>,
     wanted: Vec<TensorId>,
+    shape_values: Vec<ShapeValue>,
     forgotten: Vec<TensorId>,
     level: Level,
     micro_batches: Option<MicroBatches>,
@@ -97,6 +98,7 @@ impl Draft {
             constants: segment.constants,
             calls,
             wanted: segment.wanted,
+            shape_values: segment.shape_values,
             forgotten: segment.forgotten,
             level,
             micro_batches,
@@ -152,6 +154,7 @@ impl Draft {
             constants: Arc::new(self.constants),
             calls: self.calls,
             wanted: self.wanted,
+            shape_values: self.shape_values,
             forgotten: self.forgotten.into(),
             micro_batches: self.micro_batches.map(Arc::new),
         })

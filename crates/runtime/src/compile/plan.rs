@@ -33,6 +33,8 @@ pub(crate) struct Plan {
     pub(crate) calls: Vec<NodeCall>,
     /// The tensors whose values the next segment is specialised to.
     pub(crate) wanted: Vec<TensorId>,
+    /// The values that the next segments are specialised to as well, which follow from the shapes.
+    pub(crate) shape_values: Vec<(TensorId, Tensor)>,
     /// The tensors that nobody reads once the calls are done.
     pub(crate) forgotten: Arc<[TensorId]>,
     /// How it computes a batch, if not at once: it then runs several times.

@@ -14,7 +14,7 @@ use crate::compile::variables::Candidate;
 use crate::{Error, Tensor};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use vinelift_graph::TensorId;
+use vinelift_graph::{ShapeValue, TensorId};
 use vinelift_nest::{BufferId, Nest};
 use vinelift_tensor::{Extent, Shape, SymbolSet};
 
@@ -35,6 +35,7 @@ pub(crate) struct SymbolicPlan {
     pub(super) constants: Arc<FxHashMap<TensorId, Tensor>>,
     pub(super) calls: Vec<NodeCall>,
     pub(super) wanted: Vec<TensorId>,
+    pub(super) shape_values: Vec<ShapeValue>,
     pub(super) forgotten: Arc<[TensorId]>,
     pub(super) micro_batches: Option<Arc<MicroBatches>>,
     /// The last binding.
@@ -53,6 +54,11 @@ impl SymbolicPlan {
     ) -> Result<Option<Plan>, Error> {
         let is_extent = |extent: &Extent| extent.at(values).is_some_and(Extent::may_be);
         let (Some(outputs), Some(calls)) = (self.shapes(values), self.calls(values)) else {
+            return Ok(None);
+        };
+        let shape_values = self.shape_values.iter();
+        let shape_values = shape_values.map(|value| Some((value.tensor, value.at(values)?)));
+        let Some(shape_values) = shape_values.collect() else {
             return Ok(None);
         };
         if !self.extents.iter().all(is_extent) {
@@ -86,6 +92,7 @@ impl SymbolicPlan {
             constants: self.constants.clone(),
             calls,
             wanted: self.wanted.clone(),
+            shape_values,
             forgotten: self.forgotten.clone(),
             micro_batches: self.micro_batches.clone(),
             hotness: None,

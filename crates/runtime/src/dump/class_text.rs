@@ -35,7 +35,7 @@ pub(super) fn class_text<T>(unit: &Unit, key: &PlanKey, class: &Class<T>) -> Str
     text
 }
 
-/// `s0`, `s0 + 1`, `2*s0 - 1`
+/// `s0`, `s0 + 1`, `2*s0 - 1`, `-s0`
 fn affine_text(of: &Affine) -> String {
     let Affine {
         symbol,
@@ -44,6 +44,7 @@ fn affine_text(of: &Affine) -> String {
     } = *of;
     let multiple = match times {
         1 => format!("s{symbol}"),
+        -1 => format!("-s{symbol}"),
         _ => format!("{times}*s{symbol}"),
     };
     match more {

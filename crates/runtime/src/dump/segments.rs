@@ -169,6 +169,10 @@ fn next(unit: &Unit, segment: &Segment, known: &mut Known) -> Option<String> {
         return None;
     }
     known.computed.extend(types);
+    let values = segment.shape_values.iter();
+    known
+        .values
+        .extend(values.map(|value| (value.tensor, value.example.clone())));
     known.forget(&segment.forgotten);
     let calls = segment.calls.iter();
     let calls: Vec<String> = calls.map(|n| graph.node(*n).label().to_string()).collect();

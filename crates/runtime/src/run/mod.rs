@@ -67,6 +67,8 @@ impl Run<'_> {
             if !plan.is_followed() {
                 break plan;
             }
+            let shape_values = plan.shape_values.iter().cloned();
+            values.known.values.extend(shape_values);
             for call in &plan.calls {
                 self.call(unit, call, &plan, &mut values)?;
             }

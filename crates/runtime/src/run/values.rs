@@ -134,7 +134,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// A tensor that has been computed, is constant in `plan`, or is an input, for use elsewhere.
+    /// A tensor that has been computed, is constant in `plan`, follows from the shapes, or is an input, for use elsewhere.
     pub(super) fn get(
         &self,
         id: TensorId,
@@ -145,7 +145,8 @@ impl<'a> Values<'a> {
             let mut parameters = self.interface.graph.parameters.iter();
             self.inputs.get(parameters.position(|p| *p == id.node)?)
         };
-        let value = match (self.kept.get(&id), plan.constants.get(&id)) {
+        let known = || self.known.values.get(&id);
+        let value = match (self.kept.get(&id), plan.constants.get(&id).or_else(known)) {
             (Some(value), _) => value,
             (None, Some(constant)) => return Ok(constant.clone()),
             (None, None) => {

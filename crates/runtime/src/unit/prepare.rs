@@ -21,6 +21,7 @@ impl Unit {
                 return Ok(());
             }
             known.computed.extend(plan.computed());
+            known.values.extend(plan.shape_values.iter().cloned());
             known.computed.extend(types.cloned());
             known.forget(&plan.forgotten);
         }
