@@ -95,7 +95,8 @@ impl Fold {
         let parts = self.part(nest, stage, "lanes", lanes, |nest, fold, at| {
             let turn = nest.axis(turns);
             let k = Scalar::axis(turn.id) * lanes as i64 + at.lane.clone();
-            fold.over(nest, Some(turn), k, start.clone(), at)
+            let start = rewritten(&start, &fold.indices(at));
+            fold.over(nest, Some(turn), k, start, at)
         });
         let value = |nest: &mut Nest, at: At| match lanes > FOLDED_LANES {
             true => {
@@ -178,7 +179,7 @@ impl Fold {
         let k = Scalar::extent(self.points) - end + at.lane.clone();
         let taken = match self.around.is_empty() {
             true => {
-                let value = self.body_with(FxHashMap::default(), k, &at);
+                let value = self.body_with(self.indices(&at), k);
                 let [a, b] = (self.op).fold_operands(value.ty(), so_far.clone(), value);
                 Scalar::binary(self.op, a, b)
             }
@@ -236,22 +237,27 @@ impl Fold {
         at: &At,
     ) -> Scalar {
         let mut axes = Vec::with_capacity(self.around.len() + 1);
-        let mut by_axis: FxHashMap<AxisId, Scalar> = FxHashMap::default();
+        let mut by_axis = self.indices(at);
         for axis in &self.around {
             let fresh = nest.axis(axis.extent);
             by_axis.insert(axis.id, Scalar::axis(fresh.id));
             axes.push(fresh);
         }
         axes.extend(turn);
-        let body = self.body_with(by_axis, k, at);
+        let body = self.body_with(by_axis, k);
         Scalar::reduce(self.op, axes, start, body)
     }
 
+    /// The indices that the axes of the domain have in a part.
+    fn indices(&self, at: &At) -> FxHashMap<AxisId, Scalar> {
+        let outer = self.outer.iter().zip(&at.outer);
+        outer
+            .map(|(axis, index)| (axis.id, index.clone()))
+            .collect()
+    }
+
     /// The body for the `k`-th of the neighbours, and these values of other axes.
-    fn body_with(&self, mut by_axis: FxHashMap<AxisId, Scalar>, k: Scalar, at: &At) -> Scalar {
-        for (axis, index) in self.outer.iter().zip(&at.outer) {
-            by_axis.insert(axis.id, index.clone());
-        }
+    fn body_with(&self, mut by_axis: FxHashMap<AxisId, Scalar>, k: Scalar) -> Scalar {
         let mut rest = k;
         for (position, axis) in self.along.iter().enumerate().rev() {
             let extent = Scalar::extent(axis.extent);
@@ -262,15 +268,20 @@ impl Fold {
             by_axis.insert(axis.id, index);
             rest = rest / extent;
         }
-        rewrite(&self.body, &mut |x| match x.kind() {
-            Kind::Axis(id) => match by_axis.get(id) {
-                Some(index) => index.clone(),
-                // One of a single point.
-                None => build::index(0),
-            },
-            _ => x,
-        })
+        rewritten(&self.body, &by_axis)
     }
+}
+
+/// `x` with indices in place of its axes.
+fn rewritten(x: &Scalar, by_axis: &FxHashMap<AxisId, Scalar>) -> Scalar {
+    rewrite(x, &mut |x| match x.kind() {
+        Kind::Axis(id) => match by_axis.get(id) {
+            Some(index) => index.clone(),
+            // One of a single point.
+            None => build::index(0),
+        },
+        _ => x,
+    })
 }
 
 /// The points of some axes, which the plan is for alone if there is no formula for it.

@@ -87,6 +87,30 @@ fn a_short_row_has_eight_parts() {
     );
 }
 
+/// `y[i] = max_k x[i, k]` from `x[i, 0]` on: each part starts from the value of its own row.
+#[test]
+fn what_a_fold_starts_from_may_differ_from_row_to_row() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[Extent::from(3), 24.into()], Role::Input);
+    let y = nest.buffer("y", F32, &[Extent::from(3)], Role::Output);
+    nest.define(vec![], y, |n, at| {
+        let axes = n.axes(&[Extent::from(24)]);
+        let first = n.load(x, vec![at[0].clone(), index(0)]);
+        let point = n.load(x, vec![at[0].clone(), Scalar::axis(axes[0].id)]);
+        Scalar::reduce(Binary::Max, axes, first, point)
+    });
+    divide(&mut nest);
+    verify(&nest).unwrap();
+    let parts = "for i<3, j<8: y.lanes[i, j] = max[k<3; x[i, 0]](x[i, ((k * 8) + j)])";
+    assert_eq!(nest.stage_texts()[0], parts);
+    let values: Vec<f32> = (0..72).map(|k| ((k * 37) % 71) as f32).collect();
+    let rows = values.chunks(24);
+    let largest: Vec<f32> = rows
+        .map(|row| row.iter().copied().fold(0.0, f32::max))
+        .collect();
+    assert_eq!(run(&nest, &values), largest);
+}
+
 /// Axes that are one in memory are folded as one, and stay affine.
 #[test]
 fn a_long_row_has_sixty_four_parts() {
