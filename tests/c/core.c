@@ -174,6 +174,15 @@ static void files(ov_core_t *core, const char *folder) {
     WORKS(ov_compiled_model_get_property(all[5], ov_property_key_inference_num_threads, &value));
     CHECK(atoi(value) > 0);
     ov_free(value);
+    WORKS(ov_compiled_model_get_property(all[4], "VINELIFT_COMPILATIONS", &value));
+    CHECK(atoi(value) == 1); /* For the one shape that it has. */
+    ov_free(value);
+    WORKS(ov_compiled_model_get_property(all[4], "VINELIFT_CODE_BYTES", &value));
+    CHECK(atoi(value) > 0);
+    ov_free(value);
+    WORKS(ov_compiled_model_get_property(all[4], "VINELIFT_PACKED_BYTES", &value));
+    CHECK(strcmp(value, "0") == 0); /* It multiplies by no weights. */
+    ov_free(value);
     FAILS_WITH(NOT_FOUND, "no property", ov_compiled_model_get_property(all[4], "SPEED", &value));
     FAILS_WITH(NOT_IMPLEMENTED, "cannot be changed",
                ov_compiled_model_set_property(all[4], "NUM_STREAMS", "2"));

@@ -249,9 +249,10 @@ extern "C" fn ov_compiled_model_get_property(
     guard(|| {
         let compiled = compiled_model.required("compiled_model")?;
         let key = property_key.required("property_key")?;
+        let name = compiled.model.model().name();
         let value = compiled
             .settings
-            .of_model(key, compiled.model.model().name())?;
+            .of_model(key, name, &compiled.model.statistics())?;
         give_text(property_value, "property_value", &value)
     })
 }

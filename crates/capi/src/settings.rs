@@ -5,13 +5,13 @@ mod properties;
 use crate::device::{self, Device};
 use crate::status::{Failure, Result, Status};
 use properties::{
-    ALL_THROUGHPUT, HINT, INDEX_POLICY, KV_CACHE, LEVEL, OF_DEVICE, OF_MODEL, PRECISION, Property,
-    QUANTIZATION, REQUESTS, REQUESTS_OF_MODEL, SPECIALIZATION, STREAMS, THREADS, THROUGHPUT,
-    VECTORS, settable, supported, unknown,
+    ALL_THROUGHPUT, CODE_BYTES, COMPILATIONS, HINT, INDEX_POLICY, KV_CACHE, LEVEL, OF_DEVICE,
+    OF_MODEL, PACKED_BYTES, PRECISION, Property, QUANTIZATION, REQUESTS, REQUESTS_OF_MODEL,
+    SPECIALIZATION, STREAMS, THREADS, THROUGHPUT, VECTORS, settable, supported, unknown,
 };
 pub(crate) use properties::{MMAP, PROFILING};
 use std::collections::BTreeMap;
-use vinelift::{CachePrecision, Config, IndexPolicy, Level, Specialization, Vectors};
+use vinelift::{CachePrecision, Config, IndexPolicy, Level, Specialization, Statistics, Vectors};
 
 /// The values of the properties that were set; the others have their initial values.
 #[derive(Clone, Debug, Default)]
@@ -138,14 +138,17 @@ impl Settings {
         })
     }
 
-    /// The property `key` of a model called `name` that was compiled with these.
-    pub(crate) fn of_model(&self, key: &str, name: &str) -> Result<String> {
+    /// The property `key` of a model called `name` that was compiled with these: what it has compiled so far is in `found`.
+    pub(crate) fn of_model(&self, key: &str, name: &str, found: &Statistics) -> Result<String> {
         Ok(match key {
             "SUPPORTED_PROPERTIES" => supported(&OF_MODEL, Device::Auto),
             "NETWORK_NAME" => name.to_owned(),
             REQUESTS_OF_MODEL | STREAMS => self.streams().to_string(),
             THREADS => self.threads().to_string(),
             "EXECUTION_DEVICES" => device::DEVICE.to_owned(),
+            COMPILATIONS => found.plans.to_string(),
+            CODE_BYTES => found.code_bytes.to_string(),
+            PACKED_BYTES => found.packed_bytes.to_string(),
             _ => self.get(settable(key)?).to_owned(),
         })
     }
@@ -167,17 +170,19 @@ mod tests {
         }
         let of_processor = settings.of_device(MMAP, Device::Processor);
         assert_eq!(of_processor.unwrap_err().status, Status::NotFound);
+        let none = Statistics::default();
         for key in settings
-            .of_model("SUPPORTED_PROPERTIES", "m")
+            .of_model("SUPPORTED_PROPERTIES", "m", &none)
             .unwrap()
             .split(' ')
         {
-            settings.of_model(key, "m").unwrap();
+            settings.of_model(key, "m", &none).unwrap();
         }
     }
 
     #[test]
     fn threads_are_divided_among_streams() {
+        let none = Statistics::default();
         let told = |properties: &[(&str, &str)]| {
             let mut settings = Settings::default();
             for (key, value) in properties {
@@ -187,8 +192,8 @@ mod tests {
                 .config()
                 .threads_of_a_run()
                 .map_or(0, NonZeroUsize::get);
-            let streams = settings.of_model(STREAMS, "m").unwrap();
-            let requests = settings.of_model(REQUESTS_OF_MODEL, "m");
+            let streams = settings.of_model(STREAMS, "m", &none).unwrap();
+            let requests = settings.of_model(REQUESTS_OF_MODEL, "m", &none);
             assert_eq!(requests.unwrap(), streams);
             (threads, streams.parse::<usize>().unwrap())
         };

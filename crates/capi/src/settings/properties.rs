@@ -65,6 +65,9 @@ pub(super) const INDEX_POLICY: &str = "VINELIFT_INDEX_POLICY";
 pub(super) const LEVEL: &str = "VINELIFT_LEVEL";
 pub(super) const SPECIALIZATION: &str = "VINELIFT_SPECIALIZATION";
 pub(super) const VECTORS: &str = "VINELIFT_VECTORS";
+pub(super) const COMPILATIONS: &str = "VINELIFT_COMPILATIONS";
+pub(super) const CODE_BYTES: &str = "VINELIFT_CODE_BYTES";
+pub(super) const PACKED_BYTES: &str = "VINELIFT_PACKED_BYTES";
 pub(super) const THREADS: &str = "INFERENCE_NUM_THREADS";
 pub(super) const PRECISION: &str = "INFERENCE_PRECISION_HINT";
 pub(super) const KV_CACHE: &str = "KV_CACHE_PRECISION";
@@ -128,11 +131,14 @@ pub(super) const OF_DEVICE: [&str; 10] = [
 ];
 
 /// The properties that tell of a compiled model, besides what it was compiled with.
-pub(super) const OF_MODEL: [&str; 4] = [
+pub(super) const OF_MODEL: [&str; 7] = [
     "SUPPORTED_PROPERTIES",
     "NETWORK_NAME",
     REQUESTS_OF_MODEL,
     "EXECUTION_DEVICES",
+    COMPILATIONS,
+    CODE_BYTES,
+    PACKED_BYTES,
 ];
 
 /// The property `key`, if it can be set.
