@@ -5,7 +5,7 @@
 
 use super::lower::Mark;
 use super::shape_values::integers;
-use super::walk::{Mode, Walk};
+use super::walk::Walk;
 use crate::model::TensorId;
 use rustc_hash::FxHashMap;
 use vinelift_nest::{BufferId, Role, Stage, ValueRange, build, row_major, value_ranges};
@@ -16,8 +16,9 @@ use vinelift_tensor::{Formula, Tensor, element_count, numbers, symbols};
 const LIMIT: usize = 256;
 
 impl Walk<'_> {
-    /// Whether this walk looks at nothing but the types of `outputs`: it is no run, and they are neither constant nor small
-    /// enough to have bounds. Most layers of most models are so, and lowering them takes longer than all else before a run.
+    /// Whether this walk looks at nothing but the types of `outputs`: it is no run, or they are made in a later segment of it, and they
+    /// are neither constant nor small enough to have bounds. Most layers of most models are so, and lowering them takes longer than all
+    /// else before a run.
     pub(super) fn needs_only_types(&self, inputs: &[TensorId], outputs: &[TensorId]) -> bool {
         let is_constant = |t: &TensorId| self.values.contains_key(t);
         let is_small = |t: &TensorId| {
@@ -26,13 +27,13 @@ impl Walk<'_> {
             let count = shape.and_then(|shape| element_count(&shape));
             count.is_some_and(|count| count <= LIMIT)
         };
-        let is_run = matches!(self.mode, Mode::Run { .. });
-        !is_run && !inputs.iter().all(is_constant) && !outputs.iter().any(is_small)
+        let is_made_now = self.mode.is_run() && self.are_available(inputs);
+        !is_made_now && !inputs.iter().all(is_constant) && !outputs.iter().any(is_small)
     }
 
     /// Keeps what the operator knows from the types of its inputs.
     pub(super) fn bounds_of_types(&mut self, op: &dyn Op, cx: &Infer<'_>, outputs: &[TensorId]) {
-        if matches!(self.mode, Mode::Run { .. }) && !self.is_symbolic {
+        if self.mode.is_run() && !self.is_symbolic {
             return;
         }
         if let (Some(bounds), [output]) = (op.bounds(cx), outputs)
@@ -50,7 +51,7 @@ impl Walk<'_> {
         inputs: &[TensorId],
         outputs: &[TensorId],
     ) {
-        let is_run = matches!(self.mode, Mode::Run { .. }) && !self.is_symbolic;
+        let is_run = self.mode.is_run() && !self.is_symbolic;
         if is_run || !inputs.iter().any(|t| self.bounds.contains_key(t)) {
             return;
         }

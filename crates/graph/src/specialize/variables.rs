@@ -3,7 +3,7 @@
 //! A variable that holds something is a tensor that is already computed. One that holds nothing has
 //! the value of its reader's input, or zeros where that has none; dims that are not declared are 0.
 
-use super::walk::{Mode, Walk};
+use super::walk::Walk;
 use crate::error::{LayerError, Problem};
 use crate::model::{Model, NodeKind, TensorId};
 use petgraph::graph::NodeIndex;
@@ -59,7 +59,7 @@ impl Walk<'_> {
         if let (Some(found), Some(declared)) = (&found, &variable.declared) {
             expect(&variable.id, found, declared)?;
         }
-        let is_run = matches!(self.mode, Mode::Run { .. });
+        let is_run = self.mode.is_run();
         let ty = match (&variable.declared, found) {
             (Some(declared), None) if is_run => {
                 let dims = declared.shape.dims().unwrap_or_default().iter();

@@ -27,6 +27,13 @@ pub(super) enum Mode {
     Run { is_body: bool, policy: IndexPolicy },
 }
 
+impl Mode {
+    /// Whether it is a run, which comes back to what it cannot lower yet.
+    pub(super) fn is_run(self) -> bool {
+        matches!(self, Mode::Run { .. })
+    }
+}
+
 /// One walk over the nodes of a model.
 pub(super) struct Walk<'a> {
     pub(super) model: &'a Model,
@@ -128,7 +135,7 @@ impl<'a> Walk<'a> {
 
     pub(super) fn node(&mut self, node: NodeIndex) {
         // A pin that a body asks for is noted at the node that runs the body.
-        if self.is_symbolic && matches!(self.mode, Mode::Run { .. }) {
+        if self.is_symbolic && self.mode.is_run() {
             symbols::at(node.index());
         }
         let done = match &self.model.node(node).kind {
@@ -292,6 +299,9 @@ impl<'a> Walk<'a> {
             return None;
         }
         let inputs = self.model.inputs(node);
+        if self.mode.is_run() && inputs.iter().any(|t| self.is_open(*t)) {
+            return None;
+        }
         // A source of it may be wrong: the source's own error is reported then.
         let types: Option<Vec<_>> = inputs.iter().map(|t| self.types.get(*t).cloned()).collect();
         let values = inputs.iter().map(|t| self.values.get(t).cloned());
@@ -301,6 +311,13 @@ impl<'a> Walk<'a> {
             outputs,
             types: types?,
         })
+    }
+
+    /// Whether a tensor is made in a later segment, and has extents that are not known before. What reads it is inferred then: now, it
+    /// might only be found that unknown extents and symbols must be equal, and a plan of a class be made for fewer shapes.
+    fn is_open(&self, tensor: TensorId) -> bool {
+        let ty = self.types.get(tensor);
+        ty.is_some_and(|ty| !ty.shape.is_static()) && !self.available.contains(&tensor)
     }
 
     /// Sets the types of a node's outputs.
