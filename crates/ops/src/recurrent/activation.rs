@@ -19,6 +19,11 @@ pub(super) enum Function {
     HardSigmoid,
 }
 
+fn names(functions: &[Function]) -> String {
+    let names = functions.iter().map(|f| format!("{f:?}").to_lowercase());
+    names.collect::<Vec<_>>().join(", ")
+}
+
 /// The functions of a network, called `f`, `g` and `h` in this order, and the bound before them.
 #[derive(Debug)]
 pub(super) struct Activations {
@@ -33,15 +38,36 @@ impl Activations {
     /// `defaults` say how many there are. A `clip` of 0 is none, and so is an empty list of functions, as in
     /// the files that OpenVINO writes. `alpha` and `beta` belong to the functions in the same places, and mean something to
     /// the hard sigmoid alone.
+    ///
+    /// Networks of two `directions` that come from ONNX list the functions, and what belongs to them, once for each
+    /// direction. The specifications know one list for both, so both must be the same.
     pub(super) fn new(
         functions: Option<Vec<Function>>,
         defaults: &[Function],
+        directions: usize,
         alpha: Vec<f64>,
         beta: Vec<f64>,
         clip: Option<f64>,
     ) -> Result<Activations, OpError> {
         let functions = functions.filter(|functions| !functions.is_empty());
-        let functions = functions.unwrap_or_else(|| defaults.to_vec());
+        let mut functions = functions.unwrap_or_else(|| defaults.to_vec());
+        let n = defaults.len();
+        if directions == 2 && functions.len() == 2 * n {
+            let (first, second) = functions.split_at(n);
+            ensure!(
+                first == second,
+                "`activations` of both directions must be the same, found {} and {}",
+                names(first),
+                names(second)
+            );
+            for (name, list) in [("alpha", &alpha), ("beta", &beta)] {
+                ensure!(
+                    list.len() <= n || list.len() == 2 * n && list[..n] == list[n..],
+                    "`activations_{name}` of both directions must be the same, found {list:?}"
+                );
+            }
+            functions.truncate(n);
+        }
         ensure!(
             functions.len() == defaults.len(),
             "`activations` must have {} elements, found {}",

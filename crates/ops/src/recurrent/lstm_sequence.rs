@@ -40,7 +40,7 @@ mod tests {
     use super::*;
     use crate::IndexPolicy;
     use crate::recurrent::lstm_cell;
-    use crate::testing::{f32s, i32s, run_all};
+    use crate::testing::{error, f32s, i32s, run_all};
 
     fn ramp(shape: &[usize], from: f32) -> vinelift_tensor::Tensor {
         let n: usize = shape.iter().product();
@@ -87,5 +87,38 @@ mod tests {
                 assert_eq!(f32s(&[2, 3], &rows.copied().collect::<Vec<_>>()), **want);
             }
         }
+    }
+
+    /// Files that come from ONNX list the functions of both directions.
+    #[test]
+    fn functions_of_both_directions_are_the_same() {
+        let inputs = [
+            ramp(&[1, 3, 2], -0.5),
+            ramp(&[1, 2, 2], 0.0),
+            ramp(&[1, 2, 2], -0.25),
+            i32s(&[1], &[3]),
+            ramp(&[2, 8, 2], -0.5),
+            ramp(&[2, 8, 2], -0.375),
+            ramp(&[2, 8], 0.125),
+        ];
+        let size = ("hidden_size", "2");
+        let of =
+            |direction, functions| [size, ("direction", direction), ("activations", functions)];
+        let run = |functions| {
+            let attributes = of("bidirectional", functions);
+            run_all(&DEF, &attributes, &inputs, IndexPolicy::Spec).unwrap()
+        };
+        let twice = run("sigmoid, tanh, relu, sigmoid, tanh, relu");
+        assert_eq!(twice, run("sigmoid,tanh,relu"));
+        assert_ne!(twice, run("sigmoid,tanh,tanh"));
+        let found = |direction, functions| error(&DEF, &of(direction, functions), &inputs);
+        assert_eq!(
+            found("bidirectional", "sigmoid,tanh,relu,sigmoid,tanh,tanh"),
+            "`activations` of both directions must be the same, found sigmoid, tanh, relu and sigmoid, tanh, tanh"
+        );
+        assert_eq!(
+            found("forward", "sigmoid,tanh,relu,sigmoid,tanh,relu"),
+            "`activations` must have 3 elements, found 6"
+        );
     }
 }

@@ -78,6 +78,7 @@ macro_rules! attributes {
                     activations: $crate::recurrent::activation::Activations::new(
                         self.activations.clone(),
                         defaults,
+                        direction.map_or(1, $crate::recurrent::network::Direction::count),
                         self.activations_alpha.clone(),
                         self.activations_beta.clone(),
                         self.clip,
