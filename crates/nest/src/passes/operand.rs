@@ -24,9 +24,28 @@ impl Operand {
     /// For the factor `x` of a product with `other`, over axes of the domain (`outer`) and axes summed over
     /// (`inner`).
     pub(crate) fn of(x: &Scalar, other: &Scalar, outer: &[Axis], inner: &[Axis]) -> Operand {
-        let axes: FxHashMap<AxisId, Axis> = outer.iter().chain(inner).map(|a| (a.id, *a)).collect();
+        Operand::over(dims_of(x, outer, inner), x, other, outer, inner)
+    }
+
+    /// As [`Operand::of`], with dims that no axis goes back along, as a contraction needs them. The taps of a transposed
+    /// convolution start at the last, and at which one depends on where between two elements of the input a result lies.
+    pub(crate) fn forward(x: &Scalar, other: &Scalar, outer: &[Axis], inner: &[Axis]) -> Operand {
         let mut dims: Vec<Core> = Vec::new();
-        collect(x, &axes, &mut dims, &mut FxHashSet::default());
+        for core in dims_of(x, outer, inner).into_iter().flat_map(Core::forward) {
+            if !dims.contains(&core) {
+                dims.push(core);
+            }
+        }
+        Operand::over(dims, x, other, outer, inner)
+    }
+
+    fn over(
+        mut dims: Vec<Core>,
+        x: &Scalar,
+        other: &Scalar,
+        outer: &[Axis],
+        inner: &[Axis],
+    ) -> Operand {
         let mut used = FxHashSet::default();
         let apart = dims
             .iter()
@@ -146,6 +165,22 @@ impl Core {
         }
     }
 
+    /// Dims for the same values that no axis goes back along.
+    fn forward(mut self) -> Vec<Core> {
+        let back = self.terms.iter().filter(|(_, k)| *k < 0).count();
+        if back == 0 {
+            return vec![self];
+        }
+        if back < self.terms.len() {
+            let apart = self.terms.iter().map(|(axis, _)| Core::axis(*axis));
+            return apart.collect();
+        }
+        for (_, k) in &mut self.terms {
+            *k = k.saturating_neg();
+        }
+        vec![self]
+    }
+
     /// The least value, a number wherever there is an [`Core::extent`].
     fn low(&self) -> i64 {
         let reach = |(a, k): &(Axis, i64)| k.min(&0).saturating_mul(last(a));
@@ -211,6 +246,13 @@ fn affine(x: &Scalar) -> Option<(Vec<(AxisId, i64)>, i64)> {
 }
 
 /// The dims that the index arithmetic in `x` knows.
+fn dims_of(x: &Scalar, outer: &[Axis], inner: &[Axis]) -> Vec<Core> {
+    let axes: FxHashMap<AxisId, Axis> = outer.iter().chain(inner).map(|a| (a.id, *a)).collect();
+    let mut dims: Vec<Core> = Vec::new();
+    collect(x, &axes, &mut dims, &mut FxHashSet::default());
+    dims
+}
+
 fn collect(
     x: &Scalar,
     axes: &FxHashMap<AxisId, Axis>,

@@ -37,7 +37,7 @@ impl Factors<'_> {
         if strided_load(Numbered::example(nest), x).is_some() {
             return Some(whole.clone());
         }
-        let operand = Operand::of(x, other, self.outer, self.axes);
+        let operand = Operand::forward(x, other, self.outer, self.axes);
         // Each element should be used a few times; what is constant is stored before the first run.
         let constant = loaded_by([x]).into_iter().all(self.is_constant);
         if constant && is_coded(nest, x, other, self.outer, self.axes) {

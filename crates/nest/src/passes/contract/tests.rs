@@ -92,6 +92,48 @@ fn a_padded_convolution_stores_its_padded_input() {
 
 /// Constant weights stay as they are coded, where zero points and scales belong to columns, or to groups of what is summed
 /// over that are not too small.
+/// Results between two elements of the input meet every other tap, from the last on: the taps are stored in the order in
+/// which they are met, whether the tensor has a dim for them or they are part of a flat index.
+#[test]
+fn taps_of_a_transposed_convolution_are_walked_forward() {
+    let of = |flat: bool| {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[8, 18], Role::Input);
+        let shape: &[usize] = if flat { &[8 * 16 * 4] } else { &[8, 16, 4] };
+        let w = nest.buffer("w", F32, shape, Role::Input);
+        let y = nest.buffer("y", F32, &[16, 16, 2], Role::Output);
+        nest.define(vec![], y, |n, at| {
+            product(n, &[8, 2], |n, k| {
+                let x = n.load(x, vec![k[0].clone(), &at[1] + &at[2] + &k[1]]);
+                let tap = &k[1] * -2 - &at[2] + 3;
+                let tap = match flat {
+                    true => vec![&k[0] * 64 + &at[0] * 4 + tap],
+                    false => vec![k[0].clone(), at[0].clone(), tap],
+                };
+                term(x, n.load(w, tap))
+            })
+        });
+        let text = contracted(&mut nest);
+        let found = Contraction::of(&nest, &nest.stages[1]).unwrap();
+        assert_eq!(found.axes.len(), 5);
+        text
+    };
+    assert_eq!(
+        of(false),
+        [
+            "for i<8, j<16, k<4: y.right[i, j, k] = w[i, j, ((k * -1) + 3)]",
+            "for i<16, j<16, k<2: y[i, j, k] = add[l<8, m<2; 0.0](term(x[l, ((j + k) + m)], y.right[l, i, (k + (m * 2))]))",
+        ]
+    );
+    assert_eq!(
+        of(true),
+        [
+            "for i<8, j<2, k<16, l<2: y.right[i, j, k, l] = w[(((((i * 64) + (k * 4)) + (j * -2)) + (l * -1)) + 3)]",
+            "for i<16, j<16, k<2: y[i, j, k] = add[l<8, m<2; 0.0](term(x[l, ((j + k) + m)], y.right[l, m, i, k]))",
+        ]
+    );
+}
+
 #[test]
 fn coded_weights_stay_coded() {
     let right = |scales: &[usize], place: fn(&[Scalar], &Scalar) -> Vec<Scalar>| {
