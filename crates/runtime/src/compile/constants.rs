@@ -46,8 +46,15 @@ pub(crate) fn constant_stages(
             || reorders(nest, stage);
         is_wanted && depends_on_constants(nest, stage, slots)
     };
+    let targets: FxHashSet<BufferId> = nest
+        .stages
+        .iter()
+        .filter(|stage| is_constant(stage))
+        .map(|stage| stage.target)
+        .collect();
     let stages = nest.stages.iter().cloned();
-    let (constant, rest): (Vec<Stage>, Vec<Stage>) = stages.partition(is_constant);
+    let (constant, rest): (Vec<Stage>, Vec<Stage>) =
+        stages.partition(|stage| targets.contains(&stage.target));
     if constant.is_empty() {
         return Ok(None);
     }
@@ -58,13 +65,16 @@ pub(crate) fn constant_stages(
         _ => Slot::Absent,
     });
     let mut part_slots: Vec<Slot> = constants.collect();
-    let mut targets = Vec::with_capacity(constant.len());
-    for (k, stage) in constant.iter().enumerate() {
+    let mut targets = Vec::with_capacity(targets.len());
+    for stage in &constant {
         let target = stage.target.0 as usize;
         let buffer = &mut part.buffers[target];
+        if buffer.role == Role::Output {
+            continue;
+        }
         buffer.role = Role::Output;
         nest.buffers[target].role = Role::Input;
-        part_slots[target] = Slot::Output(k);
+        part_slots[target] = Slot::Output(targets.len());
         targets.push((stage.target, buffer.ty, buffer.example()));
     }
     part.stages = constant;
@@ -88,36 +98,44 @@ fn bytes(nest: &Nest, buffer: BufferId) -> usize {
     nest.buf(buffer).byte_len().unwrap_or(usize::MAX)
 }
 
-/// Whether a stage is all that writes a temporary, reads only constants, and is worth its time and memory before the
-/// first run.
+/// Whether a temporary, of which `stage` writes a part or all, depends on constants alone, is read by nothing before it is
+/// whole, and is worth its time and memory before the first run.
 fn depends_on_constants(nest: &Nest, stage: &Stage, slots: &[Slot]) -> bool {
-    let loads = stage.loads();
     let is_constant = |buffer: &BufferId| {
         matches!(slots[buffer.0 as usize], Slot::Constant(_))
             || matches!(nest.buf(*buffer).role, Role::Table(_))
     };
-    let writers = nest.stages.iter().filter(|s| s.target == stage.target);
+    let numbered = nest.stages.iter().enumerate();
+    let writers = numbered.filter(|(_, other)| other.target == stage.target);
+    let writers: Vec<usize> = writers.map(|(k, _)| k).collect();
+    let of_writers = || writers.iter().map(|k| &nest.stages[*k]);
+    let mut loads: Vec<BufferId> = of_writers().flat_map(Stage::loads).collect();
+    loads.sort_unstable();
+    loads.dedup();
+    let is_one = writers.len() == 1;
+    let before_last = &nest.stages[..writers.last().copied().unwrap_or(0)];
+    let is_read_before = |other: &Stage| other.loads().contains(&stage.target);
     nest.buf(stage.target).role == Role::Temporary
         && !loads.is_empty()
         && loads.iter().all(is_constant)
-        && writers.count() == 1
-        && is_worth(nest, stage, &loads)
+        && (is_one || of_writers().all(|writer| writer.group.is_none()))
+        && !before_last.iter().any(is_read_before)
+        && is_worth(nest, &writers, stage.target, &loads)
 }
 
-/// Whether a stage takes little time and memory, at least in comparison with the constants that it reads.
-fn is_worth(nest: &Nest, stage: &Stage, loaded: &[BufferId]) -> bool {
-    let position = nest.stages.iter().position(|other| other == stage);
-    let points = position.map_or(usize::MAX, |k| nest.points_in(k..k + 1));
+/// Whether what writes a temporary takes little time and memory, at least in comparison with the constants that it reads.
+fn is_worth(nest: &Nest, writers: &[usize], target: BufferId, loaded: &[BufferId]) -> bool {
+    let points = writers.iter().map(|k| nest.points_in(*k..*k + 1));
+    let points = points.fold(0, usize::saturating_add);
     // A run computes constants whose shapes have symbols.
     let has_symbols = |k| nest.is_symbolic() && nest.extract(k..k + 1).nest.is_symbolic();
-    if position.is_none_or(has_symbols) {
+    if writers.iter().any(|k| has_symbols(*k)) {
         return false;
     }
     let read = loaded.iter().map(|b| bytes(nest, *b));
     let read = read.fold(0, usize::saturating_add);
     let large = MOST_TURNS.saturating_mul(read);
-    (points <= MOST_NANOSECONDS || points <= large)
-        && bytes(nest, stage.target) <= large.max(1 << 20)
+    (points <= MOST_NANOSECONDS || points <= large) && bytes(nest, target) <= large.max(1 << 20)
 }
 
 /// The plan of stages that have no symbols.
@@ -145,4 +163,61 @@ fn plan_of(nest: Nest, slots: Vec<Slot>, settings: &Settings<'_>) -> Result<Plan
     };
     let unbound = || Error::internal("constants whose shapes have symbols");
     plan.bound_to(&[], &settings)?.ok_or_else(unbound)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Core, Stage, Tensor};
+
+    const INPUTS: usize = 16;
+    const OUTPUTS: usize = 24;
+    const SIDE: usize = 6;
+
+    const DECONVOLUTION: &str = r#"<net name="m" version="11"><layers>
+<layer id="0" name="x" type="Parameter" version="opset1"><data element_type="f32" shape="1,16,6,6"/><output><port id="0" precision="FP32"><dim>1</dim><dim>16</dim><dim>6</dim><dim>6</dim></port></output></layer>
+<layer id="1" name="w" type="Const" version="opset1"><data element_type="f32" shape="16,24,3,3" offset="0" size="13824"/><output><port id="0" precision="FP32"><dim>16</dim><dim>24</dim><dim>3</dim><dim>3</dim></port></output></layer>
+<layer id="2" name="y" type="ConvolutionBackpropData" version="opset1"><data strides="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1" output_padding="1,1" auto_pad="explicit"/><input><port id="0" precision="FP32"><dim>1</dim><dim>16</dim><dim>6</dim><dim>6</dim></port><port id="1" precision="FP32"><dim>16</dim><dim>24</dim><dim>3</dim><dim>3</dim></port></input><output><port id="2" precision="FP32"><dim>1</dim><dim>24</dim><dim>12</dim><dim>12</dim></port></output></layer>
+<layer id="3" name="r" type="Result" version="opset1"><input><port id="0" precision="FP32"><dim>1</dim><dim>24</dim><dim>12</dim><dim>12</dim></port></input></layer>
+</layers><edges><edge from-layer="0" from-port="0" to-layer="2" to-port="0"/><edge from-layer="1" from-port="0" to-layer="2" to-port="1"/><edge from-layer="2" from-port="2" to-layer="3" to-port="0"/></edges></net>"#;
+
+    /// The filters of a transposed convolution, with zeros where a result meets fewer taps than another, are several stages, of
+    /// which some load nothing. All run once.
+    #[test]
+    fn a_constant_with_zeros_around_it_is_made_once() {
+        let number = |k: usize| (k * 7 % 11) as f32 - 5.0;
+        let w: Vec<f32> = (0..INPUTS * OUTPUTS * 9).map(number).collect();
+        let x: Vec<f32> = (0..INPUTS * SIDE * SIDE).map(|k| number(k + 3)).collect();
+        let bytes: Vec<u8> = w.iter().flat_map(|w| w.to_le_bytes()).collect();
+        let core = Core::new().unwrap();
+        let model = core.read_model_from_memory(DECONVOLUTION.as_bytes(), bytes);
+        let compiled = core.compile_model(&model.unwrap()).unwrap();
+        let text = compiled.dump(Stage::Scheduled, &[None], None).unwrap();
+        let (once, each) = text.split_once("# in each run").unwrap();
+        assert!(
+            once.contains("y.right[") && once.contains(" = 0.0"),
+            "{text}"
+        );
+        assert!(!each.contains("= w["), "{text}");
+
+        let side = 2 * SIDE;
+        let mut expected = vec![0.0; OUTPUTS * side * side];
+        for (k, w) in w.iter().enumerate() {
+            let (from, to, row, column) = (k / 9 / OUTPUTS, k / 9 % OUTPUTS, k / 3 % 3, k % 3);
+            for place in 0..SIDE * SIDE {
+                let (r, c) = (place / SIDE * 2 + row, place % SIDE * 2 + column);
+                if (1..=side).contains(&r) && (1..=side).contains(&c) {
+                    expected[(to * side + r - 1) * side + c - 1] +=
+                        w * x[from * SIDE * SIDE + place];
+                }
+            }
+        }
+        let mut request = compiled.create_request();
+        let input = Tensor::from_slice(&[1, INPUTS, SIDE, SIDE], &x).unwrap();
+        request.set_input_at(0, input).unwrap();
+        for _ in 0..2 {
+            request.infer().unwrap();
+            let found = request.output(0).unwrap();
+            assert_eq!(found.as_slice::<f32>().unwrap().to_vec(), expected);
+        }
+    }
 }
