@@ -90,8 +90,6 @@ fn a_padded_convolution_stores_its_padded_input() {
     );
 }
 
-/// Constant weights stay as they are coded, where zero points and scales belong to columns, or to groups of what is summed
-/// over that are not too small.
 /// Results between two elements of the input meet every other tap, from the last on: the taps are stored in the order in
 /// which they are met, whether the tensor has a dim for them or they are part of a flat index.
 #[test]
@@ -134,6 +132,8 @@ fn taps_of_a_transposed_convolution_are_walked_forward() {
     );
 }
 
+/// Constant weights stay as they are coded, where zero points and scales belong to columns, or to groups of what is summed
+/// over that are not too small.
 #[test]
 fn coded_weights_stay_coded() {
     let right = |scales: &[usize], place: fn(&[Scalar], &Scalar) -> Vec<Scalar>| {
