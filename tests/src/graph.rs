@@ -215,6 +215,24 @@ impl Graph {
         added.unwrap().swap_remove(0)
     }
 
+    /// Adds a layer of one output, of which only the type of its elements is known.
+    pub fn open(
+        &mut self,
+        ty: &str,
+        version: &str,
+        attributes: &str,
+        inputs: &[&Value],
+        element: ElementType,
+    ) -> Value {
+        let name = format!("n{}", self.layers.len());
+        Value {
+            layer: self.layer(&name, ty, version, attributes, inputs, 1),
+            port: inputs.len(),
+            ty: element,
+            shape: Vec::new(),
+        }
+    }
+
     /// The text and the weights of the model whose results are `results`.
     pub fn text(&self, results: &[Value]) -> (String, Vec<u8>) {
         let mut graph = self.clone();

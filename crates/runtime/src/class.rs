@@ -61,8 +61,8 @@ impl Affine {
         }
     }
 
-    /// What a number of a key is before anything is found out: a symbol of its own, or the opposite of one. `None` if it is no number
-    /// that a symbol may have.
+    /// The symbol that stands for a number of a key at first, with the opposite sign if the number is negative; `None` if no symbol
+    /// may have a number of this size.
     fn of_number(position: usize, number: i64) -> Option<Affine> {
         let size = usize::try_from(number.unsigned_abs()).ok()?;
         Extent::may_be(size).then(|| Affine {

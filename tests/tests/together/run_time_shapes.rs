@@ -1,8 +1,9 @@
 //! Where values that a run computes decide about shapes, a plan serves many of them.
 
 use std::fmt::Write;
+use vinelift::ElementType::{F32, I64};
 use vinelift::{CompiledModel, Core, Dim, PartialShape, Tensor};
-use vinelift_tests::{repository, same};
+use vinelift_tests::{Graph, Value, repository, same};
 
 /// A chain of `count` times `x = convert(squeeze(non_zero(x))) + 1`, from `x` of shape `[?]`.
 fn chain(core: &Core, count: usize) -> CompiledModel {
@@ -263,61 +264,32 @@ fn bounds_that_a_run_gives_are_symbols() {
 
 /// The sum over `x` and the tokens that each of `experts` gets: expert `e` gets those of `x` where row `e` of `gets` is not zero.
 fn mixture(core: &Core, experts: usize) -> CompiledModel {
-    let mut layers = "<layer id=\"0\" name=\"x\" type=\"Parameter\" version=\"opset1\"><data shape=\"6\" element_type=\"f32\"/>\
-        <output><port id=\"9\"/></output></layer><layer id=\"1\" name=\"gets\" type=\"Parameter\" version=\"opset1\">\
-        <data shape=\"4,6\" element_type=\"i64\"/><output><port id=\"9\"/></output></layer>"
-        .to_owned();
-    let mut edges = String::new();
-    let mut next = 2;
-    let mut add = |ty: &str, version: &str, data: &str, inputs: &[usize]| {
-        let (id, mut ports) = (next, String::new());
-        next += 1;
-        for (port, from) in inputs.iter().enumerate() {
-            let _ = write!(ports, "<port id=\"{port}\"/>");
-            let _ = write!(
-                edges,
-                "<edge from-layer=\"{from}\" from-port=\"9\" to-layer=\"{id}\" to-port=\"{port}\"/>"
-            );
-        }
-        let output = match ty {
-            "Result" => "",
-            _ => "<output><port id=\"9\"/></output>",
-        };
-        let _ = write!(
-            layers,
-            "<layer id=\"{id}\" name=\"n{id}\" type=\"{ty}\" version=\"{version}\"><data {data}/><input>{ports}</input>\
-             {output}</layer>"
-        );
-        id
-    };
-    let number = |k: usize| {
-        format!(
-            "element_type=\"i64\" shape=\"\" offset=\"{}\" size=\"8\"",
-            8 * k
+    let mut graph = Graph::default();
+    let x = graph.parameter("x", F32, &[6]);
+    let gets = graph.parameter("gets", I64, &[4, 6]);
+    let zero = graph.number(0);
+    let sum = |graph: &mut Graph, x: &Value| {
+        graph.open(
+            "ReduceSum",
+            "opset1",
+            "keep_dims=\"false\"",
+            &[x, &zero],
+            F32,
         )
     };
-    let zero = add("Const", "opset1", &number(0), &[]);
-    let keep = "keep_dims=\"false\"";
-    let total = add("ReduceSum", "opset1", keep, &[0, zero]);
+    let total = sum(&mut graph, &x);
     let mut sums = Vec::new();
     for e in 0..experts {
-        let row = add("Const", "opset1", &number(e), &[]);
-        let row = add("Gather", "opset1", "", &[1, row, zero]);
-        let all = add("NonZero", "opset3", "output_type=\"i64\"", &[row]);
-        let places = add("Squeeze", "opset1", "", &[all, zero]);
-        let tokens = add("Gather", "opset1", "", &[0, places, zero]);
-        let sum = add("ReduceSum", "opset1", keep, &[tokens, zero]);
-        sums.push(add("Add", "opset1", "", &[sum, total]));
+        let row = graph.number(e as i64);
+        let row = graph.open("Gather", "opset1", "", &[&gets, &row, &zero], I64);
+        let all = graph.open("NonZero", "opset3", "output_type=\"i64\"", &[&row], I64);
+        let places = graph.open("Squeeze", "opset1", "", &[&all, &zero], I64);
+        let tokens = graph.open("Gather", "opset1", "", &[&x, &places, &zero], F32);
+        let sum = sum(&mut graph, &tokens);
+        sums.push(graph.open("Add", "opset1", "", &[&sum, &total], F32));
     }
-    for sum in sums {
-        add("Result", "opset1", "", &[sum]);
-    }
-    let text = format!(
-        "<net name=\"g\" version=\"11\"><layers>{layers}</layers><edges>{edges}</edges></net>"
-    );
-    let weights: Vec<u8> = (0..experts as i64).flat_map(i64::to_le_bytes).collect();
-    let model = core.read_model_from_memory(text.as_bytes(), weights);
-    core.compile_model(&model.unwrap()).unwrap()
+    core.compile_model(&graph.model(core, &sums).unwrap())
+        .unwrap()
 }
 
 /// Of four experts each gets no token, one, or several: 81 combinations, but three cases for each of them.

@@ -74,7 +74,7 @@ pub struct Known {
     pub computed: FxHashMap<TensorId, TensorType>,
     /// Values that were waited for, and [those of shapes](Segment::shape_values).
     pub values: FxHashMap<TensorId, Tensor>,
-    /// Those of them that have symbols: their elements, and what they are at the example.
+    /// The values that have symbols: the formulas of their elements, and the tensor at the example.
     pub formulas: FxHashMap<TensorId, (Vec<Formula>, Tensor)>,
     /// Tensors that variables hold in memory which has room for more along an axis: how much it takes there.
     pub room: FxHashMap<TensorId, Extent>,

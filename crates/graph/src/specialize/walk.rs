@@ -313,8 +313,8 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Whether a tensor is made in a later segment, and has extents that are not known before. What reads it is inferred then: now, it
-    /// might only be found that unknown extents and symbols must be equal, and a plan of a class be made for fewer shapes.
+    /// Whether a tensor is made in a later segment, and has extents that nobody knows before. That segment infers the layers that read
+    /// it: inferring them now could only pin symbols, for which extents that are not known must be equal to others.
     fn is_open(&self, tensor: TensorId) -> bool {
         let ty = self.types.get(tensor);
         ty.is_some_and(|ty| !ty.shape.is_static()) && !self.available.contains(&tensor)

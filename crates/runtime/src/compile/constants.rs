@@ -123,7 +123,7 @@ fn depends_on_constants(nest: &Nest, stage: &Stage, slots: &[Slot]) -> bool {
         && is_worth(nest, &writers, stage.target, &loads)
 }
 
-/// Whether what writes a temporary takes little time and memory, at least in comparison with the constants that it reads.
+/// Whether the stages that write a temporary take little time and memory, at least in comparison with the constants that it reads.
 fn is_worth(nest: &Nest, writers: &[usize], target: BufferId, loaded: &[BufferId]) -> bool {
     let points = writers.iter().map(|k| nest.points_in(*k..*k + 1));
     let points = points.fold(0, usize::saturating_add);
