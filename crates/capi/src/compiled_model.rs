@@ -252,7 +252,7 @@ extern "C" fn ov_compiled_model_get_property(
         let name = compiled.model.model().name();
         let value = compiled
             .settings
-            .of_model(key, name, &compiled.model.statistics())?;
+            .of_model(key, name, || compiled.model.statistics())?;
         give_text(property_value, "property_value", &value)
     })
 }

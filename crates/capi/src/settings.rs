@@ -138,17 +138,22 @@ impl Settings {
         })
     }
 
-    /// The property `key` of a model called `name` that was compiled with these: what it has compiled so far is in `found`.
-    pub(crate) fn of_model(&self, key: &str, name: &str, found: &Statistics) -> Result<String> {
+    /// The property `key` of a model called `name` that was compiled with these; `statistics` counts what it has compiled so far.
+    pub(crate) fn of_model(
+        &self,
+        key: &str,
+        name: &str,
+        statistics: impl FnOnce() -> Statistics,
+    ) -> Result<String> {
         Ok(match key {
             "SUPPORTED_PROPERTIES" => supported(&OF_MODEL, Device::Auto),
             "NETWORK_NAME" => name.to_owned(),
             REQUESTS_OF_MODEL | STREAMS => self.streams().to_string(),
             THREADS => self.threads().to_string(),
             "EXECUTION_DEVICES" => device::DEVICE.to_owned(),
-            COMPILATIONS => found.plans.to_string(),
-            CODE_BYTES => found.code_bytes.to_string(),
-            PACKED_BYTES => found.packed_bytes.to_string(),
+            COMPILATIONS => statistics().plans.to_string(),
+            CODE_BYTES => statistics().code_bytes.to_string(),
+            PACKED_BYTES => statistics().packed_bytes.to_string(),
             _ => self.get(settable(key)?).to_owned(),
         })
     }
@@ -170,19 +175,17 @@ mod tests {
         }
         let of_processor = settings.of_device(MMAP, Device::Processor);
         assert_eq!(of_processor.unwrap_err().status, Status::NotFound);
-        let none = Statistics::default();
         for key in settings
-            .of_model("SUPPORTED_PROPERTIES", "m", &none)
+            .of_model("SUPPORTED_PROPERTIES", "m", Statistics::default)
             .unwrap()
             .split(' ')
         {
-            settings.of_model(key, "m", &none).unwrap();
+            settings.of_model(key, "m", Statistics::default).unwrap();
         }
     }
 
     #[test]
     fn threads_are_divided_among_streams() {
-        let none = Statistics::default();
         let told = |properties: &[(&str, &str)]| {
             let mut settings = Settings::default();
             for (key, value) in properties {
@@ -192,8 +195,10 @@ mod tests {
                 .config()
                 .threads_of_a_run()
                 .map_or(0, NonZeroUsize::get);
-            let streams = settings.of_model(STREAMS, "m", &none).unwrap();
-            let requests = settings.of_model(REQUESTS_OF_MODEL, "m", &none);
+            let streams = settings
+                .of_model(STREAMS, "m", Statistics::default)
+                .unwrap();
+            let requests = settings.of_model(REQUESTS_OF_MODEL, "m", Statistics::default);
             assert_eq!(requests.unwrap(), streams);
             (threads, streams.parse::<usize>().unwrap())
         };
