@@ -1,7 +1,7 @@
 //! The key of a plan: the shapes and values that a part of a model is specialised to.
 
 use vinelift_graph::{Known, ShapeValue, TensorId};
-use vinelift_tensor::{ElementType, Shape, Tensor};
+use vinelift_tensor::{Shape, Tensor};
 
 /// The shapes and values that a plan of a segment is specialised to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -36,10 +36,9 @@ pub(crate) struct KeyKind {
 
 impl Value {
     pub(crate) fn of(tensor: &Tensor) -> Value {
-        let is_integer = matches!(tensor.element_type(), ElementType::I32 | ElementType::I64);
         match tensor.strings() {
             Some(strings) => Value::Bytes(strings.join("\0").into_bytes()),
-            None if is_integer && tensor.element_count() <= ShapeValue::MOST_ELEMENTS => {
+            None if ShapeValue::may_be(tensor) => {
                 let numbers = tensor.to_i64_vec();
                 numbers.map_or_else(|_| Value::Bytes(tensor.bytes().to_vec()), Value::Numbers)
             }

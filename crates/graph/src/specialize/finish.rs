@@ -1,6 +1,5 @@
 //! The end of a walk: the outputs of the nest, and the nodes that are left for later segments.
 
-use super::shape_values::tensors;
 use super::walk::Walk;
 use super::{Live, Segment, Source};
 use crate::error::{Error, LayerError};
@@ -35,7 +34,8 @@ impl Walk<'_> {
             live.contains(&node) && !walk.available.contains(&TensorId { node, output: 0 })
         };
         let shape_values = self.shape_values(|node| waits(&self, node));
-        let with_known_value = tensors(&shape_values);
+        let with_known_value: FxHashSet<TensorId> =
+            shape_values.iter().map(|value| value.tensor).collect();
         let is_output = |walk: &Self, tensor: TensorId| {
             // Weights that stay codes are decompressed where they are read.
             let is_kept = !walk.of_codes.contains(&tensor) && !with_known_value.contains(&tensor);
@@ -126,7 +126,7 @@ impl Walk<'_> {
         let called = self.calls.iter();
         let called =
             called.flat_map(|&node| (0..count(node)).map(move |output| TensorId { node, output }));
-        let mut known: FxHashSet<TensorId> = self.known.types().into_keys().collect();
+        let mut known: FxHashSet<TensorId> = self.known.tensors().collect();
         known.extend(outputs.iter().map(|(_, tensor)| *tensor));
         known.extend(with_known_value);
         known.extend(called);

@@ -100,7 +100,13 @@ impl Known {
         self.computed.contains_key(&tensor) || self.has_value(tensor)
     }
 
-    /// All tensors that need not be computed, with their types.
+    /// All tensors that need not be computed.
+    fn tensors(&self) -> impl Iterator<Item = TensorId> {
+        let values = self.values.keys().chain(self.formulas.keys());
+        self.computed.keys().chain(values).copied()
+    }
+
+    /// As [`Known::tensors`], with their types.
     fn types(&self) -> FxHashMap<TensorId, TensorType> {
         let examples = self.formulas.iter().map(|(t, (_, example))| (t, example));
         let values = self.values.iter().chain(examples);

@@ -6,8 +6,10 @@
 use super::walk::Walk;
 use crate::model::{NodeKind, TensorId};
 use petgraph::graph::NodeIndex;
-use rustc_hash::FxHashSet;
 use vinelift_tensor::{ElementType, Formula, Tensor};
+
+/// The most elements of a [`ShapeValue`].
+const MOST_ELEMENTS: usize = 16;
 
 /// A tensor of integers that follow from the shapes that a segment is specialised to.
 #[derive(Clone, Debug)]
@@ -21,8 +23,11 @@ pub struct ShapeValue {
 }
 
 impl ShapeValue {
-    /// The most elements that it has.
-    pub const MOST_ELEMENTS: usize = 16;
+    /// Whether a tensor may be one: its elements are a few integers, of which each can be a formula.
+    pub fn may_be(tensor: &Tensor) -> bool {
+        let is_integer = matches!(tensor.element_type(), ElementType::I32 | ElementType::I64);
+        is_integer && tensor.element_count() <= MOST_ELEMENTS
+    }
 
     /// The tensor where the symbol of number `k` is `values[k]`; `None` if an element is no number of its type then.
     pub fn at(&self, values: &[usize]) -> Option<Tensor> {
@@ -56,17 +61,13 @@ impl Walk<'_> {
             is_computed && !self.known.has_value(*t) && !self.is_folded_for_all_shapes(*t)
         };
         let found = self.values.iter().chain(&self.examples);
-        let found = found.filter(|(t, _)| is_new(t) && self.model.readers(**t).any(&waits));
-        let values = found.filter_map(|(tensor, example)| {
-            let is_integer = matches!(example.element_type(), ElementType::I32 | ElementType::I64);
-            if !is_integer || example.element_count() > ShapeValue::MOST_ELEMENTS {
-                return None;
-            }
-            Some(ShapeValue {
-                tensor: *tensor,
-                example: example.clone(),
-                elements: self.formulas(*tensor).unwrap_or_default(),
-            })
+        let found = found.filter(|(t, example)| {
+            is_new(t) && ShapeValue::may_be(example) && self.model.readers(**t).any(&waits)
+        });
+        let values = found.map(|(tensor, example)| ShapeValue {
+            tensor: *tensor,
+            example: example.clone(),
+            elements: self.formulas(*tensor).unwrap_or_default(),
         });
         let mut values: Vec<ShapeValue> = values.collect();
         values.sort_unstable_by_key(|value| value.tensor);
@@ -78,9 +79,4 @@ impl Walk<'_> {
         let inferred = self.inferred;
         inferred.is_some_and(|types| types.folded.contains_key(&tensor))
     }
-}
-
-/// The tensors of these values.
-pub(super) fn tensors(values: &[ShapeValue]) -> FxHashSet<TensorId> {
-    values.iter().map(|value| value.tensor).collect()
 }
