@@ -1,7 +1,9 @@
 //! Values that follow from shapes are known to all segments of a run, not only to the one that computes them.
 
 use vinelift::ElementType::{Boolean, F32, I64};
-use vinelift::{CompiledModel, Config, Core, Dim, PartialShape, Specialization, Tensor};
+use vinelift::{
+    CompiledModel, Config, Core, Dim, InferRequest, PartialShape, Specialization, Tensor,
+};
 use vinelift_tests::{Graph, Value};
 
 const AS_I64: &str = "output_type=\"i64\"";
@@ -36,10 +38,14 @@ fn compiled(
     core.compile_model_with(&model, config).unwrap()
 }
 
-/// Of six flags, those before `count`.
-fn flags(count: usize) -> Tensor {
+/// The result for `x`, with `count` of the six flags set.
+fn result(request: &mut InferRequest, x: Tensor, count: usize) -> Tensor {
     let flags: Vec<i64> = (0..6).map(|k| (k < count).into()).collect();
-    Tensor::from_slice(&[6], &flags).unwrap()
+    let flags = Tensor::from_slice(&[6], &flags).unwrap();
+    request.set_input("x", x).unwrap();
+    request.set_input("flags", flags).unwrap();
+    request.infer().unwrap();
+    request.output(0).unwrap().clone()
 }
 
 /// `x + Broadcast(Σ NonZero(flags), ShapeOf(x))[-ShapeOf(x)..]`: the target of the broadcast and the start of the slice are there before
@@ -65,12 +71,9 @@ fn a_target_that_an_earlier_segment_computes_is_known() {
         for count in 2..5 {
             let x: Vec<f32> = (0..height * 4).map(|k| k as f32).collect();
             let x = Tensor::from_slice(&[height, 4], &x).unwrap();
-            request.set_input("x", x).unwrap();
-            request.set_input("flags", flags(count)).unwrap();
-            request.infer().unwrap();
+            let found = result(&mut request, x, count);
             let sum = (count * (count - 1) / 2) as f32;
             let want: Vec<f32> = (0..height * 4).map(|k| k as f32 + sum).collect();
-            let found = request.output(0).unwrap();
             assert_eq!(found.shape(), [height, 4]);
             assert_eq!(found.as_slice::<f32>().unwrap(), want);
         }
@@ -112,12 +115,9 @@ fn a_branch_gets_what_an_earlier_segment_knows() {
         for height in 0..6 {
             for count in [2, 4] {
                 let x = Tensor::zeros(F32, &[height, 7]).unwrap();
-                request.set_input("x", x).unwrap();
-                request.set_input("flags", flags(count)).unwrap();
-                request.infer().unwrap();
+                let found = result(&mut request, x, count);
                 let shape = [height as i64, 7];
                 let want = shape.map(|n| if count == 4 { n * 2 } else { n - 1 });
-                let found = request.output(0).unwrap();
                 assert_eq!(found.as_slice::<i64>().unwrap(), want.to_vec());
             }
         }

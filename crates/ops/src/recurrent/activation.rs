@@ -19,11 +19,6 @@ pub(super) enum Function {
     HardSigmoid,
 }
 
-fn names(functions: &[Function]) -> String {
-    let names = functions.iter().map(|f| format!("{f:?}").to_lowercase());
-    names.collect::<Vec<_>>().join(", ")
-}
-
 /// The functions of a network, called `f`, `g` and `h` in this order, and the bound before them.
 #[derive(Debug)]
 pub(super) struct Activations {
@@ -111,4 +106,9 @@ impl Activations {
             }
         }
     }
+}
+
+fn names(functions: &[Function]) -> String {
+    let names = functions.iter().map(|f| format!("{f:?}").to_lowercase());
+    names.collect::<Vec<_>>().join(", ")
 }

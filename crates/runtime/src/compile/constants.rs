@@ -46,7 +46,7 @@ pub(crate) fn constant_stages(
             || reorders(nest, stage);
         is_wanted && depends_on_constants(nest, stage, slots)
     };
-    let targets: FxHashSet<BufferId> = nest
+    let made_once: FxHashSet<BufferId> = nest
         .stages
         .iter()
         .filter(|stage| is_constant(stage))
@@ -54,7 +54,7 @@ pub(crate) fn constant_stages(
         .collect();
     let stages = nest.stages.iter().cloned();
     let (constant, rest): (Vec<Stage>, Vec<Stage>) =
-        stages.partition(|stage| targets.contains(&stage.target));
+        stages.partition(|stage| made_once.contains(&stage.target));
     if constant.is_empty() {
         return Ok(None);
     }
@@ -65,7 +65,7 @@ pub(crate) fn constant_stages(
         _ => Slot::Absent,
     });
     let mut part_slots: Vec<Slot> = constants.collect();
-    let mut targets = Vec::with_capacity(targets.len());
+    let mut targets = Vec::with_capacity(made_once.len());
     for stage in &constant {
         let target = stage.target.0 as usize;
         let buffer = &mut part.buffers[target];
