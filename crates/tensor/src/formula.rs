@@ -99,6 +99,15 @@ impl Term {
     }
 }
 
+/// The largest number of which both are multiples; 0 of two zeros.
+pub fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a, b);
+    while b != 0 {
+        (a, b) = (b, a.wrapping_rem(b));
+    }
+    a.saturating_abs()
+}
+
 /// `number / by`, rounded up; `by` is positive.
 fn divided_up(number: i64, by: i32) -> Option<i64> {
     let down = number.checked_neg()?.div_euclid(by.into());
@@ -247,6 +256,12 @@ impl Formula {
             .partition(|term| term.factors[0].is_none());
         let constant = numbers.iter().map(|term| i64::from(term.coefficient)).sum();
         Formula::sum(constant, terms)
+    }
+
+    /// The largest number of which the constant and all coefficients are multiples; 0 of 0.
+    pub fn content(&self) -> i64 {
+        let numbers = self.terms().map(|term| i64::from(term.coefficient));
+        numbers.fold(self.constant.saturating_abs(), gcd)
     }
 
     fn over_number(&self, by: i64) -> Option<Formula> {
@@ -476,6 +491,8 @@ mod tests {
         assert_eq!(six.over(&n(4)), None);
         assert_eq!(sum.over(&s), None);
         assert_eq!(n(12).over(&n(0)), None);
+        assert_eq!(six.plus(&n(-4)).map(|sum| sum.content()), Some(2));
+        assert_eq!([n(0), n(-9), s].map(|formula| formula.content()), [0, 9, 1]);
     }
 
     /// Numbers have 64 bits, whatever coefficients have.

@@ -55,7 +55,7 @@ pub use ndarray;
 pub use element::{ElementType, UnknownElementType};
 pub use error::{FileError, TensorError};
 pub use extent::{Extent, example, extents, numbers};
-pub use formula::{Formula, Symbol};
+pub use formula::{Formula, Symbol, gcd};
 #[cfg(feature = "json")]
 pub use json::{read_json, write_json};
 pub use npy::{read_npy, read_npy_cast, write_npy};

@@ -4,7 +4,7 @@ use std::fmt;
 use vinelift_nest::Buffer;
 use vinelift_tensor::{Extent, Formula};
 
-/// `number · factor`, in elements.
+/// `number · factor`, in elements. Two are equal only if they are the same number: what can be taken out of the factor is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Coefficient {
     number: i64,
@@ -42,19 +42,17 @@ impl Coefficient {
 
     /// `self · by`; `None` if there is no formula for it.
     pub(crate) fn by(self, by: Extent) -> Option<Coefficient> {
-        match by.number() {
-            Some(number) => Some(self.times(number as i64)),
-            None => Some(Coefficient::new(
-                self.number,
-                self.factor.times(by.formula())?,
-            )),
-        }
+        let content = by.formula().content();
+        let rest = by.formula().over(&Formula::number(content));
+        Some(Coefficient::new(
+            self.number.wrapping_mul(content),
+            self.factor.times(&rest.unwrap_or(ONE))?,
+        ))
     }
 
     /// The same; `None` also if it does not fit.
     pub(crate) fn checked_by(self, by: Extent) -> Option<Coefficient> {
-        let number = i64::try_from(by.number().unwrap_or(1)).ok()?;
-        self.number.checked_mul(number)?;
+        self.number.checked_mul(by.formula().content())?;
         self.by(by)
     }
 
@@ -146,6 +144,9 @@ mod tests {
         let strides: Vec<Coefficient> = strides(&nest.buffers[0]).unwrap();
         let text: Vec<String> = strides.iter().map(ToString::to_string).collect();
         assert_eq!(text, ["8*s0*s1 + 8*s0", "8*s1 + 8", "4*s1 + 4", "4", "1"]);
+        assert_eq!(strides[1].parts().0, 8, "and `s1 + 1`");
+        let apart = Coefficient::from(8).by(nest.buffers[0].shape[3]);
+        assert_eq!(apart, Some(strides[1]));
         assert!(strides[2].is_at_most(strides[1]) && !strides[1].is_at_most(strides[2]));
         assert!(strides[3].is_at_most(strides[2]));
     }

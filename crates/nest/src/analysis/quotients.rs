@@ -3,6 +3,7 @@
 use crate::analysis::{Linear, Ranges};
 use crate::ir::build::index;
 use crate::ir::{Binary, Kind, Scalar};
+use vinelift_tensor::gcd;
 
 /// `Σ at[d] · strides[d]`, simplified: the offset of an access in elements.
 pub(crate) fn flat_offset(at: &[Scalar], strides: &[usize], ranges: &mut Ranges) -> Scalar {
@@ -214,14 +215,6 @@ fn by_constant(whole: &Scalar, op: Binary) -> Option<(Scalar, i64)> {
         }
         _ => None,
     }
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    i64::try_from(a).unwrap_or(1)
 }
 
 #[cfg(test)]
