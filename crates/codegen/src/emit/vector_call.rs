@@ -28,10 +28,9 @@ impl<'n> Emitter<'n, '_> {
         let functions = (number..).step_by(self.analysis.nest.stages.len());
         let loops = std::iter::once(ready).chain(narrower);
         let loops: Vec<(usize, VectorLoop<'n>)> = functions.zip(loops).collect();
-        let may_be_few = loops
-            .iter()
-            .any(|(_, ready)| ready.needs().next().is_some());
-        let mut exact = may_be_few.then(|| self.builder.create_block());
+        let may_be_few = loops.iter().any(|(_, ready)| ready.may_be_few());
+        let may_all_be_few = loops.iter().all(|(_, ready)| ready.may_be_few());
+        let mut exact = may_all_be_few.then(|| self.builder.create_block());
         let done = (loops.len() > 1).then(|| self.builder.create_block());
         let mut rest = loops.into_iter().peekable();
         while let Some((function, ready)) = rest.next() {

@@ -243,7 +243,8 @@ impl<'n> Analysis<'n> {
         let mut least = usize::MAX;
         for bytes in [width.bytes, 32, LEAST_BYTES] {
             let narrower = candidate.width(bytes);
-            let is_needed = ready.needs().next().is_some() && ready.narrower.len() < MOST_NARROWER;
+            let last = ready.narrower.last().unwrap_or(&ready);
+            let is_needed = last.may_be_few() && ready.narrower.len() < MOST_NARROWER;
             let is_narrower = (2..least).contains(&narrower.lanes) && narrower.lanes <= width.lanes;
             if is_needed && is_narrower {
                 ready

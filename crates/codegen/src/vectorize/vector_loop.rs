@@ -38,6 +38,11 @@ impl VectorLoop<'_> {
         self.least.into_iter().chain(self.rows.filter(may_be_few))
     }
 
+    /// Whether there may be too few points for it.
+    pub(crate) fn may_be_few(&self) -> bool {
+        self.needs().next().is_some()
+    }
+
     pub(crate) fn runs(&self) -> Runs {
         Runs {
             lanes: self.lanes,
