@@ -131,6 +131,15 @@ pub(super) fn is_at_most(a: &Formula, b: &Formula, relations: &[Formula]) -> boo
         })
 }
 
+/// The least value that `formula` is known to have whatever the symbols are, given `relations` that are never negative; `None` if it
+/// is not bounded below.
+pub(crate) fn least_of(formula: &Formula, relations: &[Formula]) -> Option<i64> {
+    let given = relations
+        .iter()
+        .filter_map(|known| formula.least_difference(known));
+    given.chain(formula.least()).max()
+}
+
 /// As [`is_at_most`], given two of the relations at a time: of `a = b` and `b = c` follows `a = c`.
 pub(super) fn is_at_most_by_two(a: &Formula, b: &Formula, relations: &[Formula]) -> bool {
     let Some(gap) = b.minus(a) else {

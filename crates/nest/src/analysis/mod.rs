@@ -36,6 +36,7 @@ pub(crate) use delinearized::{delinearized, joined_digits};
 pub(crate) use dim_groups::{GroupedOffset, grouped_offset, multiple_of_extent};
 pub use effects::{Aliases, Effects};
 pub use footprint::{BoundFootprint, Footprint};
+pub(crate) use formula_bounds::least_of;
 pub use interval::Interval;
 pub use kernel_ranges::kernel_ranges;
 pub(crate) use kernel_ranges::layer_ranges;

@@ -5,18 +5,11 @@
 //!
 //! Where extents are numbers, borders are peeled instead: so no point is written twice.
 
-use crate::analysis::{Linear, is_proven};
-use crate::ir::{
-    Axis, AxisId, Binary, Kind, Mode, Nest, Scalar, Stage, loaded, loaded_by, rewrite_stage,
-};
+use crate::analysis::is_proven;
+use crate::ir::{Axis, AxisId, Kind, Mode, Nest, Scalar, Stage, loaded, loaded_by, rewrite_stage};
+use crate::passes::guard_box::{Inside, guard_box};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::{Extent, Formula};
-
-/// From where to where an axis runs: a number, and a formula.
-struct Inside {
-    low: i64,
-    high: Formula,
-}
 
 /// The stage that fills, and the one that copies, if `stage` is such a copy.
 pub(super) fn filled(nest: &mut Nest, stage: &Stage) -> Option<[Stage; 2]> {
@@ -31,7 +24,7 @@ pub(super) fn filled(nest: &mut Nest, stage: &Stage) -> Option<[Stage; 2]> {
     if !is_open || !is_free || stage.value.folds() || fill.as_const().is_none() {
         return None;
     }
-    let inside = insides(condition, &stage.domain)?;
+    let inside = guard_box(condition, &stage.domain)?;
     let next_axis = nest.next_axis;
     let copy = copied(nest, stage, body, &inside).filter(|copy| is_proven(nest, copy));
     if copy.is_none() {
@@ -40,59 +33,6 @@ pub(super) fn filled(nest: &mut Nest, stage: &Stage) -> Option<[Stage; 2]> {
     let mut filled = stage.clone();
     filled.value = fill.clone();
     Some([filled, copy?])
-}
-
-/// For each axis from where to where `condition` holds; `None` if it is not of bounds of single axes.
-fn insides(condition: &Scalar, domain: &[Axis]) -> Option<Vec<Inside>> {
-    let whole = |axis: &Axis| Inside {
-        low: 0,
-        high: *axis.extent.formula(),
-    };
-    let mut inside: Vec<Inside> = domain.iter().map(whole).collect();
-    let mut is_bounded = vec![false; domain.len()];
-    let mut open = vec![condition.clone()];
-    while let Some(condition) = open.pop() {
-        let Kind::Binary(op, a, b) = condition.kind() else {
-            return None;
-        };
-        if *op == Binary::And {
-            open.extend([a.clone(), b.clone()]);
-            continue;
-        }
-        let form = Linear::of_comparison(*op, a, b)?;
-        let (at, sign, rest) = bound(&form, domain)?;
-        match sign {
-            1 => inside[at].low = inside[at].low.max(rest.as_number()?.checked_neg()?),
-            _ => {
-                let high = rest.plus(&Formula::number(1))?;
-                if is_bounded[at] && inside[at].high != high {
-                    return None;
-                }
-                inside[at].high = high;
-                is_bounded[at] = true;
-            }
-        }
-    }
-    Some(inside)
-}
-
-/// The axis of `± axis + rest`, its sign, and the rest.
-fn bound(form: &Linear, domain: &[Axis]) -> Option<(usize, i64, Formula)> {
-    let mut found = None;
-    let mut rest = Formula::number(form.constant);
-    for (atom, k) in &form.terms {
-        match atom.kind() {
-            Kind::Axis(id) if found.is_none() && (*k == 1 || *k == -1) => {
-                found = Some((domain.iter().position(|axis| axis.id == *id)?, *k));
-            }
-            Kind::Extent(extent) => {
-                rest = rest.plus(&extent.formula().times(&Formula::number(*k))?)?;
-            }
-            _ => return None,
-        }
-    }
-    let (at, sign) = found?;
-    Some((at, sign, rest))
 }
 
 /// The stage that sets the points inside to `body`.

@@ -58,6 +58,7 @@ mod dynamic_quantization;
 mod fill;
 mod flatten;
 mod fuse;
+mod guard_box;
 mod guard_to_index;
 mod halo;
 mod hoist_scales;

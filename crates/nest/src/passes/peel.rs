@@ -80,10 +80,23 @@ fn append(nest: &mut Nest, mut stage: Stage) {
 /// hold is not known before the run. `None` if there is no such axis, or the stage has to run in its order.
 fn open(stage: &Stage) -> Option<Vec<Part>> {
     let innermost = stage.domain.iter().rfind(|a| a.extent > 1)?;
-    let is_open = innermost.extent.number().is_none();
-    let is_free = stage.mode == Mode::Set && stage.group.is_none() && !stage.wraps();
-    let fits = is_open && is_free && !loaded(stage).contains(&stage.target);
+    let fits = innermost.extent.is_symbolic() && is_in_any_order(stage);
     fits.then(|| vec![None; stage.domain.len()])
+}
+
+/// The same for a stage of which outer axes have extents with symbols, and the innermost has none; what guards say of axes whose
+/// extents are numbers, [`interior`] knows.
+pub(super) fn open_outside(stage: &Stage) -> Option<Vec<Part>> {
+    let whole = |axis: &Axis| Some((0, axis.extent.number()? as i64));
+    let parts: Vec<Part> = stage.domain.iter().map(whole).collect();
+    let fits = parts.contains(&None) && stage.selects() && is_in_any_order(stage);
+    fits.then_some(parts)
+}
+
+/// Whether the points of a stage may be computed in any order, and from a copy of what they read.
+fn is_in_any_order(stage: &Stage) -> bool {
+    let is_free = stage.mode == Mode::Set && stage.group.is_none() && !stage.wraps();
+    is_free && !loaded(stage).contains(&stage.target)
 }
 
 /// For each axis of the domain, from where to where all guards hold; `None` if there are no guards that

@@ -25,14 +25,10 @@ use pictures::{Pictures, steps_along};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Puts the channels of temporaries last where that pays, and those of weights where channels are last. `is_constant` tells of
-/// which buffers the contents are known before the nest runs; contractions have vectors of `lanes` results. Temporaries of a nest
-/// with symbols stay as they are: its borders are not peeled, and guards inside of rows cost more than packing.
+/// which buffers the contents are known before the nest runs; contractions have vectors of `lanes` results.
 pub fn channels_last(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool, lanes: usize) {
     let constants = constants(nest, is_constant);
-    let channels = match nest.is_symbolic() {
-        true => FxHashMap::default(),
-        false => Pictures::of(nest, &constants, lanes).that_pay(),
-    };
+    let channels = Pictures::of(nest, &constants, lanes).that_pay();
     move_channels(nest, &channels);
     transpose_constants(nest, &channels, &constants);
 }

@@ -1,10 +1,11 @@
 //! Guarded copies: stages that copy a picture and fill a border around it, `t[i] = select(0 <= i - 1 < n, x[i - 1], 0)`.
 
-use crate::analysis::Linear;
+use crate::analysis::{Linear, least_of};
 use crate::ir::{BufferId, Kind, Mode, Nest, Scalar, Stage};
-use crate::passes::peel::interior;
+use crate::passes::guard_box::guard_box;
 use crate::passes::rearrangeable::rearrangeable;
 use rustc_hash::{FxHashMap, FxHashSet};
+use vinelift_tensor::Formula;
 
 /// The guarded copies that can become parts of their sources: a copy is written by one stage, after all stages that write its
 /// source, and its source is no such copy itself, as these are gone afterwards.
@@ -47,14 +48,14 @@ pub(super) struct CopiedDim {
     pub(super) dim: usize,
     /// How many points the copy has before the first of the source.
     pub(super) below: i64,
-    /// How many points the copy has after the last of the source.
+    /// At most so many points the copy has after the last of the source: of windows in steps, that depends on symbols.
     pub(super) above: i64,
 }
 
 impl GuardedCopy {
     /// The copy that a stage makes, if the source can be a part of it.
     fn of(nest: &Nest, stage: &Stage) -> Option<GuardedCopy> {
-        let Kind::Select(_, body, fill) = stage.value.kind() else {
+        let Kind::Select(guard, body, fill) = stage.value.kind() else {
             return None;
         };
         let Kind::Load { buffer: source, at } = body.kind() else {
@@ -66,27 +67,28 @@ impl GuardedCopy {
         if !is_copy || *source == stage.target {
             return None;
         }
-        let inside = interior(nest, stage)?;
+        let inside = guard_box(guard, &stage.domain)?;
         let mut dims = Vec::new();
         let mut used = vec![false; to.shape.len()];
         for (index, extent) in at.iter().zip(&from.shape) {
-            let extent = extent.number()? as i64;
             let form = Linear::of(index);
             let dim = match form.terms.as_slice() {
-                [] if form.constant == 0 && extent == 1 => None,
+                [] if form.constant == 0 && *extent == 1 => None,
                 [(atom, 1)] if form.constant <= 0 => {
                     let dim = stage.domain.iter().position(|a| atom.is_axis(a.id))?;
-                    let (below, whole) =
-                        (-form.constant, stage.domain[dim].extent.number()? as i64);
-                    let (from, to) = inside[dim]?;
-                    if from > below || to < whole.min(below + extent) || used[dim] {
+                    let below = form.constant.checked_neg()?;
+                    let whole = stage.domain[dim].extent.formula();
+                    let last = extent.formula().plus(&Formula::number(below))?;
+                    let high = &inside[dim].high;
+                    if inside[dim].low > below || *high != last && high != whole || used[dim] {
                         return None;
                     }
                     used[dim] = true;
+                    let least = least_of(&last.minus(whole)?, &nest.relations)?;
                     Some(CopiedDim {
                         dim,
                         below,
-                        above: (whole - below - extent).max(0),
+                        above: least.min(0).checked_neg()?,
                     })
                 }
                 _ => return None,

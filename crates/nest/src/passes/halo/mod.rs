@@ -10,19 +10,18 @@
 
 mod guarded_copy;
 
+use crate::analysis::Linear;
 use crate::build::index;
 use crate::ir::{Axis, BufferId, Kind, Mode, Nest, Scalar, Stage, rewrite_those};
 use crate::passes::pad_windows::padded_first;
-use crate::passes::peel::interior;
+use crate::passes::peel::{interior, open_outside};
 use guarded_copy::{CopiedDim, GuardedCopy, guarded_copies};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Ordering;
 use vinelift_tensor::Extent;
 
 /// Stores temporaries with halos where all their guarded copies can be parts of them.
 pub(crate) fn store_halos(nest: &mut Nest) {
-    if nest.is_symbolic() {
-        return;
-    }
     copy_operands(nest);
     let mut by_source: FxHashMap<BufferId, Vec<GuardedCopy>> = FxHashMap::default();
     for copy in guarded_copies(nest) {
@@ -34,8 +33,10 @@ pub(crate) fn store_halos(nest: &mut Nest) {
     let mut halos = FxHashMap::default();
     let mut dropped = FxHashSet::default();
     for (source, copies) in by_source {
-        dropped.extend(copies.iter().map(|copy| copy.target));
-        halos.insert(source, Halo::around(nest, source, copies));
+        if let Some(halo) = Halo::around(nest, source, copies) {
+            dropped.extend(halo.copies.iter().map(|copy| copy.target));
+            halos.insert(source, halo);
+        }
     }
     apply(nest, &halos, &dropped);
 }
@@ -55,7 +56,7 @@ fn copy_operands(nest: &mut Nest) {
 fn copied_operand(nest: &mut Nest, stage: &Stage) -> Option<(Stage, Stage)> {
     let innermost = stage.domain.iter().rposition(|a| a.extent > 1)?;
     let whole = (0, stage.domain[innermost].extent.number()? as i64);
-    let inside = interior(nest, stage)?;
+    let inside = interior(nest, stage).or_else(|| open_outside(stage))?;
     let is_free = inside[innermost] == Some(whole);
     is_free
         .then(|| padded_first(nest, stage, &inside))
@@ -66,15 +67,20 @@ fn copied_operand(nest: &mut Nest, stage: &Stage) -> Option<(Stage, Stage)> {
 struct Halo {
     /// For each dim, how many points are added below and above.
     borders: Vec<(i64, i64)>,
+    /// The shape of the temporary without and with them.
+    shape: Vec<Extent>,
+    grown: Vec<Extent>,
     /// What they are filled with.
     fill: Scalar,
     copies: Vec<GuardedCopy>,
 }
 
 impl Halo {
-    /// The halo of `source` that is as wide as the widest of its copies, which have the same fill.
-    fn around(nest: &Nest, source: BufferId, copies: Vec<GuardedCopy>) -> Halo {
-        let mut borders = vec![(0, 0); nest.buf(source).shape.len()];
+    /// The halo of `source` that is as wide as the widest of its copies, which have the same fill; `None` if there is no formula for
+    /// an extent.
+    fn around(nest: &Nest, source: BufferId, copies: Vec<GuardedCopy>) -> Option<Halo> {
+        let shape = nest.buf(source).shape.clone();
+        let mut borders = vec![(0, 0); shape.len()];
         for copy in &copies {
             for ((low, high), dim) in borders.iter_mut().zip(&copy.dims) {
                 if let Some(CopiedDim { below, above, .. }) = dim {
@@ -82,32 +88,42 @@ impl Halo {
                 }
             }
         }
-        Halo {
+        let grown = shape.iter().zip(&borders).map(|(n, (low, high))| {
+            let more = usize::try_from(low.checked_add(*high)?).ok()?;
+            n.plus(more.into())
+                .filter(|n| !n.is_symbolic() || Extent::may_be(n.example()))
+        });
+        Some(Halo {
+            grown: grown.collect::<Option<_>>()?,
             borders,
+            shape,
             fill: copies[0].fill.clone(),
             copies,
-        }
+        })
     }
 
-    /// The stages that write the border of a temporary of this shape within its halo, for `writer`, its first.
-    fn fills(&self, nest: &mut Nest, writer: &Stage, shape: &[i64]) -> Vec<Stage> {
+    /// The stages that write the border of the temporary within its halo, for `writer`, its first.
+    fn fills(&self, nest: &mut Nest, writer: &Stage) -> Vec<Stage> {
         let mut fills = Vec::new();
         for (dim, (low, high)) in self.borders.iter().enumerate() {
-            for (from, count) in [(0, *low), (low + shape[dim], *high)] {
+            let end = Scalar::extent(self.shape[dim]) + *low;
+            for (from, count) in [(index(0), *low), (end, *high)] {
                 if count == 0 {
                     continue;
                 }
                 // Of the dims before this one, only the middle is not written yet.
-                let parts = self.borders.iter().zip(shape).enumerate();
-                let parts = parts.map(|(d, ((low, high), n))| match d.cmp(&dim) {
-                    std::cmp::Ordering::Less => (*low, *n),
-                    std::cmp::Ordering::Equal => (from, count),
-                    std::cmp::Ordering::Greater => (0, low + n + high),
+                let parts = (0..self.shape.len()).map(|d| match d.cmp(&dim) {
+                    Ordering::Less => (index(self.borders[d].0), self.shape[d]),
+                    Ordering::Equal => (from.clone(), (count as usize).into()),
+                    Ordering::Greater => (index(0), self.grown[d]),
                 });
-                let parts: Vec<(i64, i64)> = parts.collect();
-                let domain: Vec<Axis> = parts.iter().map(|(_, n)| nest.axis(*n as usize)).collect();
+                let parts: Vec<(Scalar, Extent)> = parts.collect();
+                let domain: Vec<Axis> = parts.iter().map(|(_, n)| nest.axis(*n)).collect();
                 let at = domain.iter().zip(&parts);
-                let at = at.map(|(axis, (from, _))| plus(&Scalar::axis(axis.id), *from));
+                let at = at.map(|(axis, (from, _))| {
+                    let at = Scalar::axis(axis.id) + from.clone();
+                    Linear::of(&at).into_scalar()
+                });
                 fills.push(Stage {
                     at: at.collect(),
                     domain,
@@ -120,15 +136,6 @@ impl Halo {
             }
         }
         fills
-    }
-
-    /// Adds the borders to the shape of the temporary, whose extents are numbers.
-    fn grow(&self, shape: &mut [Extent]) {
-        for (extent, (low, high)) in shape.iter_mut().zip(&self.borders) {
-            *extent = extent
-                .number()
-                .map_or(*extent, |n| (n + (low + high) as usize).into());
-        }
     }
 }
 
@@ -174,9 +181,7 @@ fn apply(nest: &mut Nest, halos: &FxHashMap<BufferId, Halo>, dropped: &FxHashSet
         }
         let halo = halos.get(&stage.target);
         if let Some(halo) = halo.filter(|_| filled.insert(stage.target)) {
-            let shape = nest.buf(stage.target).example();
-            let shape: Vec<i64> = shape.iter().map(|n| *n as i64).collect();
-            let fills = halo.fills(nest, &stage, &shape);
+            let fills = halo.fills(nest, &stage);
             // Not between a contraction and its epilogue, which runs with its tasks.
             let of_layer = nest.stages.iter().rposition(|s| s.layers != stage.layers);
             let start = of_layer.map_or(0, |at| at + 1);
@@ -185,7 +190,9 @@ fn apply(nest: &mut Nest, halos: &FxHashMap<BufferId, Halo>, dropped: &FxHashSet
         nest.stages.push(stage);
     }
     for (buffer, halo) in halos {
-        halo.grow(&mut nest.buffers[buffer.0 as usize].shape);
+        nest.buffers[buffer.0 as usize]
+            .shape
+            .clone_from(&halo.grown);
     }
 }
 

@@ -4,6 +4,7 @@ use crate::build::*;
 use crate::ir::{Binary, Role};
 use crate::{BufferBytes, interpret};
 use vinelift_tensor::ElementType::F32;
+use vinelift_tensor::symbols::Symbols;
 
 /// `t: [4, 6, 8]`, which is `x`, doubled, if that is an input.
 fn picture(role: Role) -> (Nest, BufferId) {
@@ -222,4 +223,56 @@ fn a_copy_of_what_is_written_again_stays() {
     let copy = "for i<6, j<8, k<8: y.padded[i, j, k] = select";
     assert!(stages[5].starts_with(copy), "{stages:#?}");
     assert_eq!(stages.len(), 4 + 5, "{stages:#?}");
+}
+
+/// Windows of 3×3 in steps of 2 over a picture of `s0` lines, whose last window may reach beyond it or not.
+#[test]
+fn borders_of_a_picture_with_symbols_suit_all_its_numbers() {
+    let mut symbols = Symbols::default();
+    let lines = symbols.add(9).unwrap();
+    let mut nest = Nest::new();
+    symbols.record(|| {
+        let [line, eight] = [lines, 8.into()];
+        let x = nest.buffer("x", F32, &[line, 6.into(), eight], Role::Input);
+        let w = nest.buffer("w", F32, &[3, 3, 8], Role::Input);
+        let t = nest.buffer("t", F32, &[line, 6.into(), eight], Role::Temporary);
+        nest.define(vec![], t, |n, at| {
+            n.load(x, at.to_vec()) + n.load(x, at.to_vec())
+        });
+        let steps = line.sum(1.into()).quotient(2.into());
+        let y = nest.buffer("y", F32, &[steps, 3.into(), eight], Role::Output);
+        let layer = nest.layer("window", "GroupConvolution, opset1");
+        nest.define(vec![layer], y, |n, at| {
+            let axes = n.axes(&[3, 3]);
+            let tap = |d: usize| Scalar::axis(axes[d].id);
+            let place = |d: usize| &at[d] * 2 + tap(d) - 1;
+            let below = place(0).ge(index(0)) & place(0).lt(Scalar::extent(line));
+            let guard = below & inside(&place(1), 0, 6);
+            let load = n.load(t, vec![place(0), place(1), at[2].clone()]);
+            let x = select(guard, load, zero(F32));
+            let w = n.load(w, vec![tap(0), tap(1), at[2].clone()]);
+            let term = Scalar::binary(Binary::Term, x, w);
+            Scalar::reduce(Binary::Add, axes.clone(), zero(F32), term)
+        });
+        nest.adopt_symbols();
+    });
+    let plain = nest.clone();
+    store_halos(&mut nest);
+    verify(&nest).unwrap();
+    assert_eq!(
+        nest.stage_texts(),
+        [
+            "for i<1, j<7, k<8: t[i, j, k] = 0.0",
+            "for i<1, j<7, k<8: t[((i + extent(s0)) + 1), j, k] = 0.0",
+            "for i<s0, j<1, k<8: t[(i + 1), j, k] = 0.0",
+            "for i<s0, j<6, k<8: t[(i + 1), (j + 1), k] = (x[i, j, k] + x[i, j, k])",
+            "for i<s1, j<3, k<8: y[i, j, k] = \
+             add[l<3, m<3; 0.0](term(t[((i * 2) + l), ((j * 2) + m), k], w[l, m, k]))",
+        ]
+    );
+    for lines in [3, 4, 8, 9] {
+        let values = symbols.bind(&[lines]).unwrap();
+        let [with, without] = [&nest, &plain].map(|nest| run(&nest.bound_to(&values).unwrap()));
+        assert!(with == without, "{lines} lines");
+    }
 }
