@@ -6,6 +6,7 @@ mod bound_chunks;
 mod contraction;
 mod cost;
 mod delinearized;
+mod digits;
 mod dim_groups;
 mod effects;
 mod footprint;

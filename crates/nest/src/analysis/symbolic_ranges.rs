@@ -18,6 +18,7 @@ impl Ranges {
     pub fn is_index(&mut self, x: &Scalar, extent: Extent) -> bool {
         self.is_bounded(x, extent)
             || self.has_facts() && self.simplified(x, |ranges, x| ranges.is_bounded(x, extent))
+            || self.is_sum_of_digits(x, extent)
     }
 
     fn is_bounded(&mut self, x: &Scalar, extent: Extent) -> bool {

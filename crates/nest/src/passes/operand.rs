@@ -129,17 +129,21 @@ impl Operand {
         if let Some(done) = memo.get(&x.address()) {
             return done.clone();
         }
-        let done = match self.place(x, places) {
-            Some(place) => place,
-            None => x.with_children(|child| self.substitute(child, places, memo)),
+        let affine = Affine::of(x);
+        let place = affine.as_ref().and_then(|x| self.place(x, places));
+        let done = match (place, affine) {
+            (Some(place), Some(affine)) => (affine.rest.iter()).fold(place, |sum, (atom, k)| {
+                sum + self.substitute(atom, places, memo) * *k
+            }),
+            _ => x.with_children(|child| self.substitute(child, places, memo)),
         };
         memo.insert(x.address(), done.clone());
         done
     }
 
-    /// The index that replaces `x`, if `x` is a multiple of one of the dims, and a constant.
-    fn place(&self, x: &Scalar, places: &[Scalar]) -> Option<Scalar> {
-        let (terms, constant) = affine(x)?;
+    /// The index that replaces `x` without its rest, if that is a multiple of one of the dims, and a constant.
+    fn place(&self, x: &Affine, places: &[Scalar]) -> Option<Scalar> {
+        let (terms, constant) = (&x.terms, x.constant);
         let is_dim = |core: &Core| {
             let (known, _) = core.terms.first()?;
             let (_, k) = terms.iter().find(|(id, _)| *id == known.id)?;
@@ -231,18 +235,33 @@ fn last(axis: &Axis) -> i64 {
     i64::try_from(axis.extent.example()).map_or(i64::MAX / 2, |n| n.max(1) - 1)
 }
 
-/// Index arithmetic as axes with their coefficients and a constant.
-fn affine(x: &Scalar) -> Option<(Vec<(AxisId, i64)>, i64)> {
-    if x.ty() != ElementType::I64 {
-        return None;
+/// Index arithmetic: `constant + Σ coefficient · axis + Σ coefficient · rest`, with at least one axis.
+struct Affine {
+    terms: Vec<(AxisId, i64)>,
+    /// What is no axis, such as a multiple of an extent with symbols.
+    rest: Vec<(Scalar, i64)>,
+    constant: i64,
+}
+
+impl Affine {
+    fn of(x: &Scalar) -> Option<Affine> {
+        if x.ty() != ElementType::I64 {
+            return None;
+        }
+        let form = Linear::of(x);
+        let mut affine = Affine {
+            terms: Vec::new(),
+            rest: Vec::new(),
+            constant: form.constant,
+        };
+        for (atom, k) in form.terms {
+            match atom.kind() {
+                Kind::Axis(id) => affine.terms.push((*id, k)),
+                _ => affine.rest.push((atom, k)),
+            }
+        }
+        Some(affine).filter(|affine| !affine.terms.is_empty())
     }
-    let form = Linear::of(x);
-    let axis = |(atom, k): &(Scalar, i64)| match atom.kind() {
-        Kind::Axis(id) => Some((*id, *k)),
-        _ => None,
-    };
-    let terms: Option<Vec<_>> = form.terms.iter().map(axis).collect();
-    Some((terms.filter(|t| !t.is_empty())?, form.constant))
 }
 
 /// The dims that the index arithmetic in `x` knows.
@@ -262,10 +281,12 @@ fn collect(
     if !seen.insert(x.address()) {
         return;
     }
-    let Some((terms, _)) = affine(x) else {
+    let Some(Affine { terms, rest, .. }) = Affine::of(x) else {
         x.children().for_each(|c| collect(c, axes, dims, seen));
         return;
     };
+    rest.iter()
+        .for_each(|(atom, _)| collect(atom, axes, dims, seen));
     let terms: Option<Vec<(Axis, i64)>> = terms
         .into_iter()
         .map(|(id, k)| Some((*axes.get(&id)?, k)))
