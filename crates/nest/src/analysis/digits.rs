@@ -1,7 +1,8 @@
-//! Sums of digits: `y·n + z` lies in `0..m·n` if `y` lies in `0..m` and `z` in `0..n`.
+//! Sums of digits `y·n + z`, where `n` is an extent with symbols.
 //!
-//! Bounds of the whole sum do not show that where `y` is bounded by what is known of the symbols in `m` alone, or a condition
-//! says something of `z`, whose terms stand apart in the sum.
+//! * Such a sum lies in `0..m·n` if `y` lies in `0..m` and `z` in `0..n`. Bounds of the whole sum do not show that where `y` is bounded
+//!   by what is known of the symbols in `m` alone, or a condition says something of `z`, whose terms stand apart in the sum.
+//! * `(x / n)·n + x % n` is `x`, as a reshape of a reshape has it.
 
 use crate::analysis::{Linear, Ranges};
 use crate::ir::{Binary, Kind, Scalar};
@@ -26,6 +27,37 @@ impl Ranges {
                 ranges.is_index(&low.into_scalar(), n) && ranges.is_index(&high.into_scalar(), rows)
             };
             extent.over(n).is_some_and(|rows| fits(self, rows))
+        })
+    }
+}
+
+impl Linear {
+    /// `(x / n)·n + x % n = x`, wherever the two stand in the right proportion.
+    pub(super) fn with_joined_digits(mut self) -> Linear {
+        while let Some(joined) = self.join_digits() {
+            self = joined;
+        }
+        self
+    }
+
+    fn join_digits(&self) -> Option<Linear> {
+        self.terms.iter().find_map(|(rest, k)| {
+            let Kind::Binary(Binary::Rem, x, by) = rest.kind() else {
+                return None;
+            };
+            let Kind::Extent(n) = by.kind() else {
+                return None;
+            };
+            let (mut high, low) = split(self, *n);
+            let quotient = (x / by.clone(), *k);
+            let place = high.terms.iter().position(|term| *term == quotient)?;
+            high.terms.remove(place);
+            let low = low.plus(&Linear::atom(rest), k.wrapping_neg());
+            let multiple = match (&high.terms[..], high.constant) {
+                ([], constant) => Linear::default().plus(&Linear::atom(by), constant),
+                _ => Linear::atom(&(high.into_scalar() * by.clone())),
+            };
+            Some(low.plus(&Linear::of(x), *k).plus(&multiple, 1))
         })
     }
 }
@@ -89,6 +121,29 @@ mod tests {
             !ranges.is_index(&(pixel(&line) + 1), all),
             "a column further"
         );
+    }
+
+    /// `((x / n + 1)·n + x % n) / 2n` of `x = i·(2n - 1) + j`: the rows of a matrix with a column more in each, less the first `n`.
+    #[test]
+    fn digits_of_a_shifted_index_are_joined() {
+        let mut symbols = Symbols::default();
+        let n = symbols.add(5).unwrap();
+        let wide = symbols.record(|| n.product(2.into()));
+        let columns = symbols.record(|| wide.difference(1.into()));
+        let mut nest = Nest::new();
+        let axes = [n, columns].map(|extent| nest.axis(extent));
+        let mut ranges = Ranges::new();
+        ranges.bind(&axes);
+        let [i, j] = axes.map(|axis| Scalar::axis(axis.id));
+        let [n_, columns] = [n, columns].map(Scalar::extent);
+        let x = i * columns + j;
+        let sum = (&x / &n_ + 1) * &n_ + x.rem(n_.clone());
+        let joined = Linear::of(&sum).with_joined_digits();
+        assert_eq!(joined, Linear::of(&(&x + &n_)));
+        let row = joined.into_scalar() / Scalar::extent(wide);
+        assert!(ranges.is_index(&row, n));
+        let apart = (&x / &n_ + 1) * &n_ * 2 + x.rem(n_);
+        assert_eq!(Linear::of(&apart).with_joined_digits(), Linear::of(&apart));
     }
 
     /// `(i + j - 1)·s1 + k + l - 1` where both digits are in range.

@@ -14,7 +14,11 @@ pub(crate) fn flat_offset(at: &[Scalar], strides: &[usize], ranges: &mut Ranges)
 
 impl Linear {
     /// `(x / c) · c + x % c = x`, wherever the two stand in the right proportion.
-    pub(crate) fn recombined(mut self, ranges: &mut Ranges) -> Linear {
+    pub(crate) fn recombined(self, ranges: &mut Ranges) -> Linear {
+        self.with_joined_digits().recombined_by_constants(ranges)
+    }
+
+    fn recombined_by_constants(mut self, ranges: &mut Ranges) -> Linear {
         let mut tried = 0;
         while let Some((atom, k)) = self.terms.get(tried).cloned() {
             tried += 1;
@@ -55,7 +59,7 @@ impl Linear {
         }
         // `x` may hold a quotient of which another term is the remainder: so the digits of one index are joined one by one. In the end
         // none that was not there before may be left: other terms may have been joined, which can be without this.
-        let joined = joined.recombined(ranges);
+        let joined = joined.recombined_by_constants(ranges);
         let is_known = |term: &(Scalar, i64)| self.terms.contains(term);
         let are_known = joined.division_terms().all(is_known);
         are_known.then_some(joined)
