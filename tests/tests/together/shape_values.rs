@@ -123,3 +123,59 @@ fn a_branch_gets_what_an_earlier_segment_knows() {
         }
     }
 }
+
+/// `Σ If(Π ShapeOf(x) > 9, x, Concat(x, x)) + Σ NonZero(flags)`. Which branch a shape takes is known of it alone, so that both layers are
+/// called at once, and not of a class of shapes, which calls them one after the other.
+#[test]
+fn a_branch_that_no_class_knows_is_called_alone() {
+    let core = Core::new().unwrap();
+    let mut graph = Graph::default();
+    let x = graph.parameter("x", F32, &[5, 4]);
+    let flags = graph.parameter("flags", I64, &[6]);
+    let shape = graph.open("ShapeOf", "opset3", AS_I64, &[&x], I64);
+    let (axes, flat) = (graph.list(&[0]), "keep_dims=\"false\"");
+    let area = graph.open("ReduceProd", "opset1", flat, &[&shape, &axes], I64);
+    let most = graph.number(9);
+    let is_more = graph.open("Greater", "opset1", "", &[&area, &most], Boolean);
+    let then = graph.inside(|graph| {
+        let x = graph.parameter("p", F32, &[5, 4]);
+        vec![graph.open("Relu", "opset1", "", &[&x], F32)]
+    });
+    let otherwise = graph.inside(|graph| {
+        let x = graph.parameter("p", F32, &[5, 4]);
+        vec![graph.open("Concat", "opset1", "axis=\"0\"", &[&x, &x], F32)]
+    });
+    let branch = |tag: &str, body: &str| {
+        format!(
+            "<{tag}_port_map><input external_port_id=\"1\" internal_layer_id=\"0\"/>\
+             <output external_port_id=\"2\" internal_layer_id=\"2\"/></{tag}_port_map><{tag}_body>{body}</{tag}_body>"
+        )
+    };
+    let branches = branch("then", &then) + &branch("else", &otherwise);
+    let layer = graph.layer_around("if", "If", "opset8", "", &[&is_more, &x], 1, &branches);
+    let chosen = Value {
+        layer,
+        port: 2,
+        ..x
+    };
+    let axes = graph.list(&[0, 1]);
+    let chosen = graph.open("ReduceSum", "opset1", flat, &[&chosen, &axes], F32);
+    let all = graph.open("NonZero", "opset3", AS_I64, &[&flags], I64);
+    let sum = graph.open("ReduceSum", "opset1", flat, &[&all, &axes], I64);
+    let as_f32 = "destination_type=\"f32\"";
+    let sum = graph.open("Convert", "opset1", as_f32, &[&sum], F32);
+    let y = graph.open("Add", "opset1", "", &[&chosen, &sum], F32);
+    for specialization in Specialization::ALL {
+        let compiled = compiled(&core, &graph, y.clone(), Dim::ANY, specialization);
+        let mut request = compiled.create_request();
+        for height in 1..6 {
+            for count in [2, 4] {
+                let x = Tensor::from_slice(&[height, 4], &vec![1f32; height * 4]).unwrap();
+                let found = result(&mut request, x, count);
+                let times = if height * 4 > 9 { 1 } else { 2 };
+                let want = (height * 4 * times + count * (count - 1) / 2) as f32;
+                assert_eq!(*found.as_slice::<f32>().unwrap(), [want]);
+            }
+        }
+    }
+}

@@ -66,22 +66,26 @@ impl Plan {
         }
     }
 
-    /// Whether it gives tensors of the types that a segment does, and goes on in the same way. A plan for a class may end before
-    /// that, to read values that the segment, whose extents are numbers, knows, or to call a layer that the segment has
-    /// evaluated.
+    /// Whether it gives tensors of the types that a segment does and, if both go on in the same way, forgets what the segment does.
+    /// They go on in other ways where one knows more. A segment, whose extents are numbers, knows values and extents that a plan
+    /// for a class waits for; from bounds, which only symbols have, the plan may know what the segment waits for.
     pub(crate) fn agrees_with(&self, segment: &Segment) -> bool {
-        let is_same = |(tensor, ty)| segment.types.get(tensor) == Some(&ty);
+        let is_same = |(tensor, ty): (TensorId, TensorType)| {
+            let found = segment.types.get(tensor);
+            found.is_none_or(|found| {
+                found.element == ty.element && found.shape.intersect(&ty.shape).is_some()
+            })
+        };
         let calls: Vec<NodeIndex> = self.calls.iter().map(|call| call.node).collect();
-        let mut results = calls.iter().map(|&node| TensorId { node, output: 0 });
-        let ends_before = self.wanted.iter().any(|t| !segment.wanted.contains(t))
-            || results.any(|t| segment.constants.contains_key(&t));
-        let goes_on = || {
+        let gives = |tensor: &TensorId| self.computed().any(|(own, _)| own == *tensor);
+        let goes_on_alike = || {
             calls == segment.calls
                 && self.wanted == segment.wanted
-                // A tensor that the plan computes from symbols may be a constant of the segment, which is never forgotten.
-                && segment.forgotten.iter().all(|t| self.forgotten.contains(t))
+                && segment.outputs.iter().all(|(_, tensor)| gives(tensor))
         };
-        self.computed().all(is_same) && (ends_before || goes_on())
+        // A tensor that the plan computes from symbols may be a constant of the segment, which is never forgotten.
+        let forgets = || segment.forgotten.iter().all(|t| self.forgotten.contains(t));
+        self.computed().all(is_same) && (!goes_on_alike() || forgets())
     }
 
     /// Whether there is more to do for the unit after it.
