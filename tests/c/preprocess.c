@@ -146,9 +146,17 @@ static void rgbx(struct parts *p) { color(p, RGBX, RGB); }
 static void bgrx(struct parts *p) { color(p, BGRX, RGB); }
 static void bgr(struct parts *p) { color(p, BGR, RGB); }
 static void gray(struct parts *p) { color(p, RGB, GRAY); }
+/* As many channels as the model takes. */
+static void gray_channels(struct parts *p) { color(p, GRAY, GRAY); }
 static void nv12_gray(struct parts *p) { color(p, NV12_SINGLE_PLANE, GRAY); }
 static void nv12_planes_gray(struct parts *p) { color(p, NV12_TWO_PLANES, GRAY); }
 static void i420_planes_gray(struct parts *p) { color(p, I420_THREE_PLANES, GRAY); }
+
+/* A layout that names one dim. */
+static void named_channels(struct parts *p) {
+    WORKS(ov_preprocess_input_tensor_info_set_element_type(p->tensor, U8));
+    set_layouts(p, "...C", "NCHW");
+}
 
 /* Images without a batch. */
 static void hwc(struct parts *p) {

@@ -20,6 +20,8 @@
 {"nv12_gray", NEGATIVE("1"), nv12_gray, 1, {6}, 4, {-0, -37, -74, -111}},
 {"nv12_planes_gray", NEGATIVE("1"), nv12_planes_gray, 2, {4, 2}, 4, {-0, -37, -74, -111}},
 {"i420_planes_gray", NEGATIVE("1"), i420_planes_gray, 3, {4, 1, 1}, 4, {-0, -37, -74, -111}},
+{"gray_channels", NEGATIVE("3"), gray_channels, 1, {12}, 12, {-0, -111, -11, -122, -37, -148, -48, -159, -74, -185, -85, -196}},
+{"named_channels", NEGATIVE("3"), named_channels, 1, {12}, 12, {-0, -111, -11, -122, -37, -148, -48, -159, -74, -185, -85, -196}},
 {"hwc", NEGATIVE("3"), hwc, 1, {12}, 12, {-0, -111, -11, -122, -37, -148, -48, -159, -74, -185, -85, -196}},
 {"hwc_larger", NEGATIVE("3"), hwc_larger, 1, {36}, 12, {-61, -72, -94, -105, -98, -109, -131, -142, -135, -119.625, -88.875, -73.5}},
 /* Not OpenVINO's, which refuses it: the same values in the same order. */

@@ -48,14 +48,6 @@ impl Color {
         )
     }
 
-    fn channels(self) -> usize {
-        match self {
-            Color::Gray => 1,
-            Color::Rgbx | Color::Bgrx => 4,
-            _ => 3,
-        }
-    }
-
     /// The last extents, from height on, of each tensor in this format for images of `height` and
     /// `width`, in the layout of images; only for those that are apart.
     pub(super) fn planes(self, height: Dim, width: Dim) -> Vec<[Dim; 3]> {
@@ -80,8 +72,12 @@ impl Color {
         }
     }
 
-    /// The extent of the dimension of channels in a tensor of this format.
-    pub(super) fn channel_dim(self) -> Dim {
-        Dim::fixed(self.channels())
+    /// The extent of the dimension of channels in a tensor of this format; `None` if it is the model's, as OpenVINO has it for grey.
+    pub(super) fn channels(self) -> Option<Dim> {
+        match self {
+            Color::Gray => None,
+            Color::Rgbx | Color::Bgrx => Some(Dim::fixed(4)),
+            _ => Some(Dim::fixed(3)),
+        }
     }
 }

@@ -41,9 +41,8 @@ impl Layout {
         }
     }
 
-    /// The names of `rank` dimensions. Those without one are numbered, so that in another layout the
-    /// same are the same.
-    fn of_rank(&self, rank: usize) -> Result<Vec<String>> {
+    /// The names of `rank` dimensions, where they have one.
+    fn of_rank(&self, rank: usize) -> Result<Vec<Option<&str>>> {
         let named = self.names().count();
         let fits = if self.back.is_some() {
             named <= rank
@@ -56,17 +55,13 @@ impl Layout {
         }
         let middle = std::iter::repeat_n(&None, rank - named);
         let names = self.front.iter().chain(middle);
-        let mut unnamed = 0..;
-        let name = |n: &Option<String>| match n {
-            Some(name) => name.clone(),
-            None => format!("?{}", unnamed.next().unwrap_or_default()),
-        };
-        Ok(names.chain(self.back.iter().flatten()).map(name).collect())
+        let names = names.chain(self.back.iter().flatten());
+        Ok(names.map(Option::as_deref).collect())
     }
 
     /// Which of `rank` dimensions has this name.
     pub(crate) fn index(&self, name: &str, rank: usize) -> Result<usize> {
-        let found = self.of_rank(rank)?.iter().position(|n| n == name);
+        let found = self.of_rank(rank)?.iter().position(|n| *n == Some(name));
         found.ok_or_else(|| {
             let text = format!("layout {} has no dimension {name}", self);
             Error::Input(text)
@@ -108,15 +103,22 @@ impl Layout {
         self.order_to(other, rank)
     }
 
-    /// For each of `rank` dimensions in `other`, which it is here.
+    /// For each of `rank` dimensions in `other`, which it is here: that of the same name; the others are in the same order. All names
+    /// of the layout that has fewer must be in the other.
     pub(crate) fn order_to(&self, other: &Layout, rank: usize) -> Result<Vec<usize>> {
-        let own = self.of_rank(rank)?;
-        let position = |name: &String| own.iter().position(|n| n == name);
-        let order: Option<Vec<usize>> = other.of_rank(rank)?.iter().map(position).collect();
-        order.ok_or_else(|| {
+        let (own, others) = (self.of_rank(rank)?, other.of_rank(rank)?);
+        let place = |name: &Option<&str>| own.iter().position(|n| name.is_some() && n == name);
+        let places: Vec<Option<usize>> = others.iter().map(place).collect();
+        let named = |names: &[Option<&str>]| names.iter().flatten().count();
+        if places.iter().flatten().count() < named(&own).min(named(&others)) {
             let text = format!("layout {} cannot become {}", self, other);
-            Error::Input(text)
-        })
+            return Err(Error::Input(text));
+        }
+        let mut rest = (0..rank).filter(|k| !places.contains(&Some(*k)));
+        let order = places
+            .iter()
+            .filter_map(|place| place.or_else(|| rest.next()));
+        Ok(order.collect())
     }
 }
 
@@ -246,6 +248,10 @@ mod tests {
         };
         assert_eq!(order("NHWC", "NCHW", 4).unwrap(), [0, 3, 1, 2]);
         assert_eq!(order("N...C", "NC...", 5).unwrap(), [0, 4, 1, 2, 3]);
+        assert_eq!(order("NHWC", "?C??", 4).unwrap(), [0, 3, 1, 2]);
+        assert_eq!(order("?C??", "NHWC", 4).unwrap(), [0, 2, 3, 1]);
+        assert_eq!(order("NCHW", "H...", 4).unwrap(), [2, 0, 1, 3]);
+        assert_eq!(order("N?HW", "?WHN", 4).unwrap(), [1, 3, 2, 0]);
         let places = |own: &str, other: &str| {
             let other = Layout::from_str(other).unwrap();
             Layout::from_str(own).unwrap().places_of(&other, 4)
@@ -263,6 +269,10 @@ mod tests {
         assert_eq!(
             order("NHWC", "NCDW", 4).unwrap_err().to_string(),
             "layout [N,H,W,C] cannot become [N,C,D,W]"
+        );
+        assert_eq!(
+            order("N?HW", "NC??", 4).unwrap_err().to_string(),
+            "layout [N,?,H,W] cannot become [N,C,?,?]"
         );
         for text in ["[N,,C]", "NN", "N...C...", "nc hw", "[N", "N-C"] {
             assert!(Layout::from_str(text).is_err(), "{text}");

@@ -69,7 +69,11 @@ impl InputSteps {
                 let planes = color.planes(height, width).into_iter();
                 return Ok(planes.map(plane).collect());
             }
-            Some(color) if layout.is_some() => dims[index("C")?] = color.channel_dim(),
+            Some(color) if layout.is_some() => {
+                if let Some(channels) = color.channels() {
+                    dims[index("C")?] = channels;
+                }
+            }
             _ => {}
         }
         Ok(vec![PartialShape::ranked(dims)])
