@@ -6,7 +6,7 @@ use crate::compile::kernels::Kernels;
 use crate::compile::plan::Plan;
 use crate::compile::slot::Slot;
 use crate::compile::symbolic_plan::SymbolicPlan;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Arc, Mutex};
 use vinelift_nest::{Aliases, BufferId, Contraction, Kind, Nest, Role, Stage};
 use vinelift_tensor::{ElementType, Shape, SymbolSet};
@@ -39,19 +39,21 @@ pub(crate) fn constant_stages(
         .filter_map(|stage| Contraction::of(nest, stage))
         .flat_map(|c| [c.left.tensor.buffer, c.right.tensor.buffer])
         .collect();
-    let is_constant = |stage: &Stage| {
-        let is_wanted = operands.contains(&stage.target)
+    let is_wanted = |stage: &Stage| {
+        operands.contains(&stage.target)
             || matches!(stage.value.kind(), Kind::Reduce { .. })
             || bytes(nest, stage.target) <= SMALL_BYTES
-            || reorders(nest, stage);
-        is_wanted && depends_on_constants(nest, stage, slots)
+            || reorders(nest, stage)
     };
-    let made_once: FxHashSet<BufferId> = nest
-        .stages
-        .iter()
-        .filter(|stage| is_constant(stage))
-        .map(|stage| stage.target)
-        .collect();
+    let mut writers: FxHashMap<BufferId, Vec<usize>> = FxHashMap::default();
+    for (k, stage) in nest.stages.iter().enumerate() {
+        writers.entry(stage.target).or_default().push(k);
+    }
+    let made_once = writers.into_iter().filter(|(target, writers)| {
+        writers.iter().any(|k| is_wanted(&nest.stages[*k]))
+            && depends_on_constants(nest, *target, writers, slots)
+    });
+    let made_once: FxHashSet<BufferId> = made_once.map(|(target, _)| target).collect();
     let stages = nest.stages.iter().cloned();
     let (constant, rest): (Vec<Stage>, Vec<Stage>) =
         stages.partition(|stage| made_once.contains(&stage.target));
@@ -98,29 +100,31 @@ fn bytes(nest: &Nest, buffer: BufferId) -> usize {
     nest.buf(buffer).byte_len().unwrap_or(usize::MAX)
 }
 
-/// Whether a temporary, of which `stage` writes a part or all, depends on constants alone, is read by nothing before it is
-/// whole, and is worth its time and memory before the first run.
-fn depends_on_constants(nest: &Nest, stage: &Stage, slots: &[Slot]) -> bool {
+/// Whether a temporary, which the stages of these numbers write, depends on constants alone, is read by nothing before it is whole, and
+/// is worth its time and memory before the first run.
+fn depends_on_constants(nest: &Nest, target: BufferId, writers: &[usize], slots: &[Slot]) -> bool {
+    if nest.buf(target).role != Role::Temporary {
+        return false;
+    }
     let is_constant = |buffer: &BufferId| {
         matches!(slots[buffer.0 as usize], Slot::Constant(_))
             || matches!(nest.buf(*buffer).role, Role::Table(_))
     };
-    let numbered = nest.stages.iter().enumerate();
-    let writers = numbered.filter(|(_, other)| other.target == stage.target);
-    let writers: Vec<usize> = writers.map(|(k, _)| k).collect();
     let of_writers = || writers.iter().map(|k| &nest.stages[*k]);
     let mut loads: Vec<BufferId> = of_writers().flat_map(Stage::loads).collect();
     loads.sort_unstable();
     loads.dedup();
+    let between = match writers {
+        [first, .., last] => &nest.stages[*first..*last],
+        _ => &[],
+    };
     let is_one = writers.len() == 1;
-    let before_last = &nest.stages[..writers.last().copied().unwrap_or(0)];
-    let is_read_before = |other: &Stage| other.loads().contains(&stage.target);
-    nest.buf(stage.target).role == Role::Temporary
-        && !loads.is_empty()
+    let is_read_before = |other: &Stage| other.loads().contains(&target);
+    !loads.is_empty()
         && loads.iter().all(is_constant)
         && (is_one || of_writers().all(|writer| writer.group.is_none()))
-        && !before_last.iter().any(is_read_before)
-        && is_worth(nest, &writers, stage.target, &loads)
+        && !between.iter().any(is_read_before)
+        && is_worth(nest, writers, target, &loads)
 }
 
 /// Whether the stages that write a temporary take little time and memory, at least in comparison with the constants that it reads.
