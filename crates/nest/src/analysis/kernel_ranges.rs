@@ -101,34 +101,60 @@ fn is_chain(nest: &Nest, kernels: &[Range<usize>], ends: &[usize]) -> bool {
 /// Cuts stages into kernels: a stage is in the kernel of the one before it if threads can share both, or if no thread would
 /// start for the kernel, or if threads can share neither.
 fn split_for_threads(nest: &Nest, stages: Range<usize>) -> Vec<Range<usize>> {
-    if stages.len() == 1 || !is_long(nest, stages.clone()) || is_shared(nest, stages.clone()) {
+    let all = stages.clone();
+    let all = all.fold(Amount::default(), |amount, stage| amount.and(nest, stage));
+    if stages.len() == 1 || !all.is_long() || is_shared(nest, stages.clone()) {
         return vec![stages];
     }
     let mut kernels = Vec::new();
     let mut start = stages.start;
+    let mut amount = Amount::default().and(nest, start);
     for next in stages.start + 1..stages.end {
-        let stays = !is_long(nest, start..next + 1)
-            || is_shared(nest, start..next + 1)
-            || !is_shared(nest, start..next) && !is_shared(nest, next..next + 1);
+        amount = amount.and(nest, next);
+        let is_shared = |stages| is_shared(nest, stages);
+        let goes_with =
+            || is_shared(start..next + 1) || !is_shared(start..next) && !is_shared(next..next + 1);
+        let stays = !amount.is_long() || next - start < MOST_STAGES && goes_with();
         if !stays {
             kernels.push(start..next);
             start = next;
+            amount = Amount::default().and(nest, next);
         }
     }
     kernels.push(start..stages.end);
     kernels
 }
 
-/// Whether there is enough work in these stages for several threads. A fill of what fits into the cache is not: one thread does
-/// it as fast as several, which would take the lines from each other's caches.
-fn is_long(nest: &Nest, stages: Range<usize>) -> bool {
-    let fills = |stage: &Stage| {
-        let bytes = nest.buf(stage.target).byte_len();
-        stage.value.as_const().is_some() && bytes.is_some_and(|bytes| bytes < LARGE)
-    };
-    !nest.stages[stages.clone()].iter().all(fills)
-        && Work::of_range(nest, stages).at(&nest.symbols) >= 2 * Work::LEAST_SHARE
+/// How much some stages do.
+#[derive(Clone, Copy, Default)]
+struct Amount {
+    work: usize,
+    /// Whether they do more than to fill what fits into the cache.
+    does_more: bool,
 }
+
+impl Amount {
+    /// With one stage more.
+    fn and(self, nest: &Nest, stage: usize) -> Amount {
+        let work = Work::of_range(nest, stage..stage + 1).at(&nest.symbols);
+        let stage = &nest.stages[stage];
+        let bytes = nest.buf(stage.target).byte_len();
+        let fills = stage.value.as_const().is_some() && bytes.is_some_and(|bytes| bytes < LARGE);
+        Amount {
+            work: self.work.saturating_add(work),
+            does_more: self.does_more || !fills,
+        }
+    }
+
+    /// Whether there is enough for several threads. A fill of what fits into the cache is not: one thread does it as fast as
+    /// several, which would take the lines from each other's caches.
+    fn is_long(self) -> bool {
+        self.does_more && self.work >= 2 * Work::LEAST_SHARE
+    }
+}
+
+/// The most stages of a kernel that threads cannot share: whether they can is asked of all of them for each one more.
+const MOST_STAGES: usize = 256;
 
 /// Whether threads can share these stages as one kernel.
 fn is_shared(nest: &Nest, stages: Range<usize>) -> bool {
@@ -228,6 +254,19 @@ mod tests {
         };
         assert_eq!(fills(500), 1);
         assert_eq!(fills(600), 2);
+    }
+
+    #[test]
+    fn many_stages_that_threads_cannot_share_are_several_kernels() {
+        let mut nest = Nest::new();
+        let x = nest.buffer("x", F32, &[100], Role::Input);
+        let y = nest.buffer("y", F32, &[100], Role::Output);
+        let layer = nest.layer("l", "Op, opset1");
+        for _ in 0..2 * MOST_STAGES + 1 {
+            nest.define(vec![layer], y, |n, at| n.load(x, at.to_vec()));
+        }
+        let kernels = kernel_ranges(&nest, |_| false);
+        assert!(kernels.iter().all(|stages| stages.len() < 2 * MOST_STAGES));
     }
 
     /// `p = x·w`, `q = 2 p`, `t = q - Σ q`, `y = t·w`, of which all are layers apart; `q` is an output, too, if `is_shown`, and
