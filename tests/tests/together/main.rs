@@ -21,6 +21,7 @@ mod kv_caches;
 mod loops;
 mod masked_rows;
 mod micro_batches;
+mod picture_classes;
 mod pictures;
 mod quantized;
 mod random_graphs;

@@ -6,25 +6,31 @@ use vinelift::{Config, Core, ElementType, KernelTime, Level, Model, Stage, Tenso
 use vinelift_tests::{Graph, Random, Value, same};
 
 /// A graph of layers over pictures.
-struct Network<'a> {
-    core: &'a Core,
-    graph: Graph,
-    random: Random,
+pub(crate) struct Network<'a> {
+    pub(crate) core: &'a Core,
+    pub(crate) graph: Graph,
+    pub(crate) random: Random,
 }
 
 impl Network<'_> {
-    fn constant(&mut self, shape: &[usize]) -> Value {
+    pub(crate) fn constant(&mut self, shape: &[usize]) -> Value {
         let numbers = self.random.fractions(shape.iter().product());
         self.graph.floats(shape, &numbers)
     }
 
-    fn layer(&mut self, ty: &str, version: &str, attributes: &str, inputs: &[&Value]) -> Value {
+    pub(crate) fn layer(
+        &mut self,
+        ty: &str,
+        version: &str,
+        attributes: &str,
+        inputs: &[&Value],
+    ) -> Value {
         self.graph
             .single(self.core, ty, version, attributes, inputs)
     }
 
     /// A convolution with weights of this shape, a bias, and no number below zero.
-    fn convolution(
+    pub(crate) fn convolution(
         &mut self,
         x: &Value,
         weights: &[usize],
@@ -51,7 +57,7 @@ impl Network<'_> {
 
 /// Convolutions with borders of one to three points, of all channels and of each alone; sums, pools and parts of channels
 /// between them.
-fn network(core: &Core, [rows, columns]: [usize; 2]) -> Model {
+pub(crate) fn network(core: &Core, [rows, columns]: [usize; 2]) -> Model {
     let mut net = Network {
         core,
         graph: Graph::default(),
@@ -108,7 +114,7 @@ fn network(core: &Core, [rows, columns]: [usize; 2]) -> Model {
 
 /// Convolutions of each channel alone and then of all of them, each beside its input: with borders or not, of every point or of
 /// every second. Temporaries have 16 channels.
-fn separable(core: &Core, [rows, columns]: [usize; 2]) -> Model {
+pub(crate) fn separable(core: &Core, [rows, columns]: [usize; 2]) -> Model {
     let mut net = Network {
         core,
         graph: Graph::default(),

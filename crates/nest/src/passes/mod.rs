@@ -37,6 +37,7 @@
 //! | [`keep_journals()`] | `journal` | updates of carried memory → updates that can be undone |
 //!
 //! `operand`, which stores a factor or a padded input as a tensor, is shared by `contract` and `pad_windows`;
+//! `guard_box`, the box of a domain in which a guard holds, by `fill` and `halo`;
 //! `rearrangeable`, the temporaries whose elements may lie elsewhere, by `channels_last` and `halo`; `constants`, the buffers
 //! whose contents do not depend on a run, by `channels_last` and `dead_points`; `definitions`, the stages that buffers can be
 //! replaced by, by `coded_products` and `quantized_products`; `coded_products`, the sums of products with constants of few bits, by
