@@ -8,6 +8,9 @@ use vinelift::{
 };
 use vinelift_tests::{Graph, Random, same};
 
+/// Makes a network over pictures of a size.
+type Make = fn(&Core, [usize; 2]) -> Model;
+
 /// Pictures that become sequences of pixels and pictures again, as transformers of pictures have them.
 fn sequence(core: &Core, [rows, columns]: [usize; 2]) -> Model {
     let mut net = Network {
@@ -55,8 +58,8 @@ const SIZES: [[usize; 2]; 5] = [[20, 33], [65, 67], [64, 64], [31, 30], [17, 40]
 #[test]
 fn pictures_of_any_size_have_one_plan_with_channels_last() {
     let core = Core::new().unwrap();
-    let networks: [(&str, fn(&Core, [usize; 2]) -> Model); 3] = [
-        ("network", network),
+    let networks = [
+        ("network", network as Make),
         ("separable", separable),
         ("sequence", sequence),
     ];
