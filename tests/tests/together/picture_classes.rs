@@ -3,24 +3,16 @@
 
 use crate::pictures::{Network, network, separable};
 use vinelift::{
-    CompiledModel, Config, Core, ElementType, Model, PartialShape, Specialization, Stage, Tensor,
-    Vectors,
+    CompiledModel, Config, Core, Model, PartialShape, Specialization, Stage, Tensor, Vectors,
 };
-use vinelift_tests::{Graph, Random, same};
+use vinelift_tests::{Random, same};
 
 /// Makes a network over pictures of a size.
 type Make = fn(&Core, [usize; 2]) -> Model;
 
 /// Pictures that become sequences of pixels and pictures again, as transformers of pictures have them.
-fn sequence(core: &Core, [rows, columns]: [usize; 2]) -> Model {
-    let mut net = Network {
-        core,
-        graph: Graph::default(),
-        random: Random::new(9),
-    };
-    let x = net
-        .graph
-        .parameter("x", ElementType::F32, &[1, 3, rows, columns]);
+fn sequence(core: &Core, size: [usize; 2]) -> Model {
+    let (mut net, x) = Network::over(core, size, 9);
     let first = net.convolution(&x, &[24, 3, 3, 3], 2, [1, 1]);
     let shape = net.layer("ShapeOf", "opset3", "output_type=\"i64\"", &[&first]);
     let [zero, sides, whole] = [&[0][..], &[2, 3], &[1, 24, -1]].map(|list| net.graph.list(list));

@@ -7,12 +7,29 @@ use vinelift_tests::{Graph, Random, Value, same};
 
 /// A graph of layers over pictures.
 pub(crate) struct Network<'a> {
-    pub(crate) core: &'a Core,
+    core: &'a Core,
     pub(crate) graph: Graph,
-    pub(crate) random: Random,
+    random: Random,
 }
 
 impl Network<'_> {
+    /// A network with random weights of this seed, over one picture of three channels and this size.
+    pub(crate) fn over(
+        core: &Core,
+        [rows, columns]: [usize; 2],
+        seed: u64,
+    ) -> (Network<'_>, Value) {
+        let mut graph = Graph::default();
+        let x = graph.parameter("x", ElementType::F32, &[1, 3, rows, columns]);
+        let random = Random::new(seed);
+        let net = Network {
+            core,
+            graph,
+            random,
+        };
+        (net, x)
+    }
+
     pub(crate) fn constant(&mut self, shape: &[usize]) -> Value {
         let numbers = self.random.fractions(shape.iter().product());
         self.graph.floats(shape, &numbers)
@@ -57,15 +74,8 @@ impl Network<'_> {
 
 /// Convolutions with borders of one to three points, of all channels and of each alone; sums, pools and parts of channels
 /// between them.
-pub(crate) fn network(core: &Core, [rows, columns]: [usize; 2]) -> Model {
-    let mut net = Network {
-        core,
-        graph: Graph::default(),
-        random: Random::new(7),
-    };
-    let x = net
-        .graph
-        .parameter("x", ElementType::F32, &[1, 3, rows, columns]);
+pub(crate) fn network(core: &Core, size: [usize; 2]) -> Model {
+    let (mut net, x) = Network::over(core, size, 7);
     let plain = "auto_broadcast=\"numpy\"";
     let first = net.convolution(&x, &[24, 3, 3, 3], 1, [1, 1]);
     let apart = net.convolution(&first, &[24, 1, 1, 3, 3], 1, [1, 1]);
@@ -114,15 +124,8 @@ pub(crate) fn network(core: &Core, [rows, columns]: [usize; 2]) -> Model {
 
 /// Convolutions of each channel alone and then of all of them, each beside its input: with borders or not, of every point or of
 /// every second. Temporaries have 16 channels.
-pub(crate) fn separable(core: &Core, [rows, columns]: [usize; 2]) -> Model {
-    let mut net = Network {
-        core,
-        graph: Graph::default(),
-        random: Random::new(8),
-    };
-    let x = net
-        .graph
-        .parameter("x", ElementType::F32, &[1, 3, rows, columns]);
+pub(crate) fn separable(core: &Core, size: [usize; 2]) -> Model {
+    let (mut net, x) = Network::over(core, size, 8);
     let first = net.convolution(&x, &[16, 3, 1, 1], 1, [0, 0]);
     let apart = net.convolution(&first, &[16, 1, 1, 3, 3], 1, [1, 1]);
     let mixed = net.convolution(&apart, &[16, 16, 1, 1], 1, [0, 0]);

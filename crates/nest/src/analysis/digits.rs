@@ -4,6 +4,7 @@
 //!   by what is known of the symbols in `m` alone, or a condition says something of `z`, whose terms stand apart in the sum.
 //! * `(x / n)·n + x % n` is `x`, as a reshape of a reshape has it.
 
+use crate::analysis::delinearized::divided;
 use crate::analysis::{Linear, Ranges};
 use crate::ir::{Binary, Kind, Scalar};
 use vinelift_tensor::Extent;
@@ -42,20 +43,16 @@ impl Linear {
 
     fn join_digits(&self) -> Option<Linear> {
         self.terms.iter().find_map(|(rest, k)| {
-            let Kind::Binary(Binary::Rem, x, by) = rest.kind() else {
-                return None;
-            };
-            let Kind::Extent(n) = by.kind() else {
-                return None;
-            };
-            let (mut high, low) = split(self, *n);
+            let (x, n) = divided(rest, Binary::Rem).filter(|(_, n)| n.is_symbolic())?;
+            let by = Scalar::extent(n);
+            let (mut high, low) = split(self, n);
             let quotient = (x / by.clone(), *k);
             let place = high.terms.iter().position(|term| *term == quotient)?;
             high.terms.remove(place);
             let low = low.plus(&Linear::atom(rest), k.wrapping_neg());
             let multiple = match (&high.terms[..], high.constant) {
-                ([], constant) => Linear::default().plus(&Linear::atom(by), constant),
-                _ => Linear::atom(&(high.into_scalar() * by.clone())),
+                ([], constant) => Linear::default().plus(&Linear::atom(&by), constant),
+                _ => Linear::atom(&(high.into_scalar() * by)),
             };
             Some(low.plus(&Linear::of(x), *k).plus(&multiple, 1))
         })

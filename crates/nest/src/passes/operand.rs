@@ -238,7 +238,7 @@ fn last(axis: &Axis) -> i64 {
 /// Index arithmetic: `constant + Σ coefficient · axis + Σ coefficient · rest`, with at least one axis.
 struct Affine {
     terms: Vec<(AxisId, i64)>,
-    /// What is no axis, such as a multiple of an extent with symbols.
+    /// The terms that are no axes, such as multiples of extents with symbols.
     rest: Vec<(Scalar, i64)>,
     constant: i64,
 }

@@ -48,7 +48,7 @@ pub(super) struct CopiedDim {
     pub(super) dim: usize,
     /// How many points the copy has before the first of the source.
     pub(super) below: i64,
-    /// At most so many points the copy has after the last of the source: of windows in steps, that depends on symbols.
+    /// The most points that the copy has after the last of the source; the symbols decide how many where windows go in steps.
     pub(super) above: i64,
 }
 
