@@ -170,11 +170,11 @@ impl Code {
         // reads the flag that it leads to.
         let status = unsafe { function(buffers.as_ptr(), fault_at, start, end, scratch, numbers) };
         match status {
-            0 => return Ok(()),
+            emit::DONE => return Ok(()),
             emit::STOPPED => return Err(Interrupt::Stopped),
             _ => {}
         }
-        // SAFETY: every field before the positions is written before a kernel returns 1; the
+        // SAFETY: every field before the positions is written before a kernel returns that it has faulted; the
         // positions are themselves of a type that need not be initialised.
         let raw = unsafe { fault.assume_init_ref() };
         let positions = &raw.position[..raw.rank as usize];

@@ -22,5 +22,11 @@ pub(crate) struct RawFault {
     pub(crate) position: [MaybeUninit<i64>; MAX_RANK],
 }
 
+/// The value that a kernel returns which has done all its work.
+pub(crate) const DONE: u32 = 0;
+
+/// The value that a kernel returns which has met an index out of range, and has written down which.
+pub(super) const FAULTED: u32 = 1;
+
 /// The value that a kernel returns which was told to stop.
 pub(crate) const STOPPED: u32 = 2;

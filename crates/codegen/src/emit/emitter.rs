@@ -80,6 +80,8 @@ pub(crate) struct Emitter<'n, 'f> {
     /// The nest with casts of `f16`.
     pub(super) halves: Option<&'n Nest>,
     pub(super) builder: FunctionBuilder<'f>,
+    /// The block that returns, with the status of the call.
+    pub(super) end: Block,
     /// Where each buffer begins.
     pub(super) bases: Vec<Value>,
     /// How each buffer is accessed.
@@ -142,10 +144,13 @@ impl<'n, 'f> Emitter<'n, 'f> {
         let (scratch, numbers) = (parameter(4), Numbers::new(parameter(5)));
         let nest = nests.legal;
         let (bases, flags) = buffers(&mut builder, nest, around.tables, pointers);
+        let end = builder.create_block();
+        builder.append_block_param(end, types::I32);
         Emitter {
             analysis,
             halves: nests.halves,
             builder,
+            end,
             bases,
             flags,
             fault,

@@ -1,5 +1,6 @@
 //! A whole kernel: its function, and what has been emitted besides.
 
+use super::abi::DONE;
 use super::emitter::{Around, Emitter, LoopCode, Nests, Result, analysis};
 use crate::analysis::runs::Runs;
 use cranelift_codegen::ir::{AbiParam, Function, InstBuilder, Signature, SourceLoc, types};
@@ -80,10 +81,18 @@ impl Emitter<'_, '_> {
         }
         self.builder
             .set_srcloc(source_location(self.analysis.nest.stages.len()));
-        let done = self.builder.ins().iconst(types::I32, 0);
-        self.builder.ins().return_(&[done]);
+        self.leave_kernel(DONE);
+        self.builder.switch_to_block(self.end);
+        let status = self.builder.block_params(self.end)[0];
+        self.builder.ins().return_(&[status]);
         self.builder.seal_all_blocks();
         Ok(())
+    }
+
+    /// Ends the kernel. It returns in one place, as registers are given back to the caller there.
+    pub(super) fn leave_kernel(&mut self, status: u32) {
+        let status = self.builder.ins().iconst(types::I32, i64::from(status));
+        self.builder.ins().jump(self.end, &[status.into()]);
     }
 }
 

@@ -49,7 +49,7 @@ mod update;
 mod vector_call;
 mod wrap;
 
-pub(crate) use abi::{RawFault, STOPPED};
+pub(crate) use abi::{DONE, RawFault, STOPPED};
 pub(crate) use emitter::{
     Around, LoopCode, MOST_INSTRUCTIONS, Nests, Refusal, Support, has_vectors,
 };

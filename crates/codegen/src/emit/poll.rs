@@ -89,8 +89,7 @@ impl<'n> Emitter<'n, '_> {
         b.ins().brif(flag, stop, &[], go_on, &[]);
         b.set_cold_block(stop);
         b.switch_to_block(stop);
-        let stopped = b.ins().iconst(types::I32, i64::from(STOPPED));
-        b.ins().return_(&[stopped]);
-        b.switch_to_block(go_on);
+        self.leave_kernel(STOPPED);
+        self.builder.switch_to_block(go_on);
     }
 }

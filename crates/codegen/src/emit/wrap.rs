@@ -1,6 +1,6 @@
 //! Data-dependent indices, and the report when one is out of range.
 
-use super::abi::RawFault;
+use super::abi::{FAULTED, RawFault};
 use super::emitter::Emitter;
 use super::state::{Slot, Task};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, condcodes::IntCC, types};
@@ -97,8 +97,7 @@ impl<'n> Emitter<'n, '_> {
             let coordinate = self.get(coordinate);
             self.store_fault(offset_of!(RawFault, position) + d * 8, coordinate);
         }
-        let faulted = self.builder.ins().iconst(types::I32, 1);
-        self.builder.ins().return_(&[faulted]);
+        self.leave_kernel(FAULTED);
     }
 
     fn store_fault(&mut self, field: usize, value: Value) {
