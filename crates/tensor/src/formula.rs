@@ -281,14 +281,20 @@ impl Formula {
         Formula::sum(constant.filter(|_| divides(self.constant))?, terms?)
     }
 
-    /// `self / other` where the quotient is one product.
+    /// `self / other` by long division, leading term by leading term.
     fn over_sum(&self, other: &Formula) -> Option<Formula> {
-        let quotient = self.terms().next()?.over(other.terms().next()?)?;
-        let quotient = match quotient.factors[0] {
-            None => Formula::number(quotient.coefficient.into()),
-            Some(_) => Formula::sum(0, vec![quotient])?,
-        };
-        (quotient.times(other)? == *self).then_some(quotient)
+        let leading = other.terms().next()?;
+        let (mut rest, mut quotient) = (*self, Formula::number(0));
+        while rest != Formula::number(0) {
+            let part = rest.terms().next()?.over(leading)?;
+            let part = match part.factors[0] {
+                None => Formula::number(part.coefficient.into()),
+                Some(_) => Formula::sum(0, vec![part])?,
+            };
+            rest = rest.minus(&part.times(other)?)?;
+            quotient = quotient.plus(&part)?;
+        }
+        Some(quotient)
     }
 
     /// A formula that is at least `self / other` wherever `other`, a number or one product, is positive: what is divided is
@@ -483,6 +489,11 @@ mod tests {
             assert_eq!(product.evaluate(&[a as usize, b as usize]), Some(want));
         }
         assert_eq!(sum.times(&s).unwrap().over(&sum), Some(s));
+        let [more, less] = [s.plus(&n(1)).unwrap(), t.minus(&n(2)).unwrap()];
+        let both = more.times(&less).unwrap();
+        assert_eq!(both.over(&more), Some(less));
+        assert_eq!(both.over(&less), Some(more));
+        assert_eq!(both.plus(&n(1)).unwrap().over(&more), None);
         let four = sum.times(&s.minus(&n(3)).unwrap()).unwrap();
         assert_eq!(four.times(&t.plus(&n(1)).unwrap()), None, "more terms");
         assert_eq!(sum.minus(&sum), Some(n(0)));

@@ -308,8 +308,8 @@ impl Extent {
         difference.unwrap_or_else(|| self.pin().saturating_sub(other.pin()).into())
     }
 
-    /// `floor(self / other)`, as a symbol of its own if there is no formula for it; pinned if it is none for a
-    /// symbol. Of division by 0 it is 0.
+    /// `floor(self / other)`, as a symbol of its own if there is no formula for it. If that is none for a symbol, it is the number at
+    /// the example, which the plan relies on from now on; pinned if there is no formula for that. Of division by 0 it is 0.
     pub fn quotient(self, other: Extent) -> Extent {
         if let Some(exact) = self.over(other) {
             return exact
@@ -331,7 +331,24 @@ impl Extent {
                 None => all.push(number, origin),
             }
         });
-        symbol.unwrap_or_else(|| self.pin().checked_div(other.pin()).unwrap_or(0).into())
+        symbol
+            .or_else(|| self.is_times(number, other))
+            .unwrap_or_else(|| self.pin().checked_div(other.pin()).unwrap_or(0).into())
+    }
+
+    /// `number`, which is `floor(self / other)` from now on; `None` if there is no formula for that.
+    fn is_times(self, number: usize, other: Extent) -> Option<Extent> {
+        let times = |n: usize| {
+            other
+                .formula()
+                .times(&Formula::number(i64::try_from(n).ok()?))
+        };
+        let rest = self.formula().minus(&times(number)?)?;
+        let next = times(number.checked_add(1)?)?.minus(&Formula::number(1))?;
+        let missing = next.minus(self.formula()).filter(|_| other.example() > 0)?;
+        note(Condition::Natural(rest));
+        note(Condition::Natural(missing));
+        Some(number.into())
     }
 
     /// Itself if it is one that may have symbols, which the plan relies on from now on.
@@ -403,5 +420,16 @@ mod tests {
         });
         assert_eq!(symbols.bind(&[12]), Some(vec![12, 5]));
         assert_eq!(symbols.bind(&[4]), None);
+    }
+
+    #[test]
+    fn quotients_that_are_no_symbols_are_numbers_of_a_range() {
+        let (mut symbols, [s]) = symbols([10]);
+        symbols.record(|| {
+            assert_eq!(s.quotient(7.into()), Extent::ONE);
+            assert_eq!(s.quotient(11.into()), Extent::from(0));
+        });
+        let is_bound = |n| symbols.bind(&[n]).is_some();
+        assert!(is_bound(7) && is_bound(10) && !is_bound(6) && !is_bound(11));
     }
 }
