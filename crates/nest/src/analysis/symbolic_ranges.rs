@@ -8,7 +8,7 @@ use crate::analysis::formula_bounds::{
 };
 use crate::analysis::{Linear, Ranges};
 use crate::ir::{Binary, Kind, Scalar, Unary};
-use vinelift_tensor::{ElementType, Extent, Formula};
+use vinelift_tensor::{ElementType, Extent, Formula, Symbol};
 
 /// How deep in a scalar is looked.
 const DEPTH: usize = 24;
@@ -109,19 +109,25 @@ impl Ranges {
                 };
                 let (mut a, b) = (of(a, is_a), of(b, is_b));
                 if *op == Binary::Div {
-                    // One of the bounds may be a multiple of the divisor.
+                    // One of the bounds may be a multiple of the divisor, or have a symbol that the extent is made of.
                     let one = Formula::number(1);
-                    let is_last = |high: &Formula| {
-                        let end = high.plus(&one);
-                        end.is_some_and(|end| b.lows.iter().any(|d| end.over(d).is_some()))
-                    };
-                    let pairs = a
-                        .highs
-                        .iter()
-                        .flat_map(|h| self.relations.iter().map(move |r| h.plus(r)));
-                    let mut more: Vec<Formula> = pairs.flatten().filter(is_last).collect();
+                    let relations = &self.relations;
+                    let bounds = a.highs.iter().flat_map(|high| {
+                        let sums = relations.iter().filter_map(move |known| high.plus(known));
+                        sums.filter_map(|sum| {
+                            let end = sum.plus(&one)?;
+                            let is_last = b.lows.iter().any(|d| end.over(d).is_some());
+                            let is_gone = |own: Symbol| sum.symbols().all(|symbol| symbol != own);
+                            let replaces = || {
+                                sum.term_count() <= high.term_count() && high.symbols().any(is_gone)
+                            };
+                            (is_last || replaces()).then_some((!is_last, sum))
+                        })
+                    });
+                    let mut more: Vec<(bool, Formula)> = bounds.collect();
                     // A relation that says something of a bound has terms in common with it.
-                    more.sort_by_key(Formula::term_count);
+                    more.sort_by_key(|(is_inexact, sum)| (*is_inexact, sum.term_count()));
+                    let more: Vec<Formula> = more.into_iter().map(|(_, sum)| sum).collect();
                     a.highs = alternating(&a.highs, &more);
                 }
                 bounds_of_binary(*op, a, b)
@@ -228,6 +234,46 @@ mod tests {
             assert!(!ranges.is_index(&row, a), "there are twice as many");
             assert!(ranges.is_index(&row.rem(Scalar::extent(a)), a));
         }
+    }
+
+    /// Windows of 7 of a line of `s0` points with one point more, which is whole windows.
+    #[test]
+    fn windows_of_a_padded_line_are_indices() {
+        let mut symbols = Symbols::default();
+        let n = symbols.add(13).unwrap();
+        let windows = symbols.record(|| {
+            let padded = n.sum(1.into());
+            let windows = padded.quotient(7.into());
+            assert!(windows.product(7.into()).same(padded));
+            windows
+        });
+        let mut nest = Nest::new();
+        let axis = nest.axis(n);
+        let mut ranges = Ranges::new();
+        ranges.bind(&[axis]);
+        ranges.relations = symbols.relations();
+        let point = Scalar::axis(axis.id);
+        assert!(ranges.is_index(&(&point / 7), windows));
+        assert!(!ranges.is_index(&(&point / 6), windows));
+    }
+
+    /// Of an extent that a condition limits.
+    #[test]
+    fn limits_of_extents_are_limits_of_axes() {
+        let mut symbols = Symbols::default();
+        let n = symbols.add(5).unwrap();
+        let mut nest = Nest::new();
+        symbols.record(|| {
+            assert!(n.at_most(13.into()));
+            nest.buffer("x", ElementType::F32, &[n], crate::ir::Role::Input);
+            nest.adopt_symbols();
+        });
+        let axis = nest.axis(n);
+        let mut ranges = Ranges::new().with_symbols(&nest);
+        ranges.bind(&[axis]);
+        assert_eq!(ranges.of(&Scalar::axis(axis.id)).high, 12);
+        assert!(ranges.is_index(&(Scalar::axis(axis.id) / 7), 2.into()));
+        assert!(!ranges.is_index(&(Scalar::axis(axis.id) / 6), 2.into()));
     }
 
     /// A loaded value that is cut to the indices of a dim, in either order.
