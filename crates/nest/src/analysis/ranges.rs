@@ -2,7 +2,7 @@
 
 mod facts;
 
-use crate::analysis::formula_bounds::{Bounds, least_of};
+use crate::analysis::formula_bounds::Bounds;
 use crate::analysis::interval::binary;
 use crate::analysis::{Interval, Linear};
 use crate::ir::{Axis, AxisId, Binary, Kind, Nest, Scalar, Stage, Unary, visit_folds};
@@ -20,8 +20,6 @@ pub struct Ranges {
     pub(super) relations: Vec<Formula>,
     /// How many of these hold whatever the conditions are.
     always: usize,
-    /// The largest numbers that extents with symbols may be, as far as these say.
-    most: FxHashMap<Extent, i64>,
     facts: Vec<(Scalar, Interval)>,
     /// Whether the conditions that are taken to hold cannot all hold: nothing is evaluated there.
     is_unreachable: bool,
@@ -52,23 +50,8 @@ impl Ranges {
     pub fn with_symbols(mut self, nest: &Nest) -> Ranges {
         self.relations.clone_from(&nest.relations);
         self.always = nest.relations.len();
-        self.most.clear();
         self.has_symbols |= nest.is_symbolic();
         self
-    }
-
-    /// The largest number that an extent may be.
-    fn most(&mut self, extent: Extent) -> i64 {
-        let most = i64::try_from(extent.most()).unwrap_or(i64::MAX);
-        if !extent.is_symbolic() {
-            return most;
-        }
-        let always = &self.relations[..self.always];
-        *self.most.entry(extent).or_insert_with(|| {
-            let negative = Formula::number(0).minus(extent.formula());
-            let least = negative.and_then(|negative| least_of(&negative, always));
-            most.min(least.map_or(i64::MAX, i64::saturating_neg))
-        })
     }
 
     /// The axes of a stage are in scope, and nothing else.
@@ -159,13 +142,13 @@ impl Ranges {
             Kind::Axis(id) => match self.axes.get(id) {
                 Some(&extent) => Interval {
                     low: 0,
-                    high: self.most(extent) - 1,
+                    high: i64::try_from(extent.most()).unwrap_or(i64::MAX) - 1,
                 },
                 None => Interval::FULL,
             },
             Kind::Extent(extent) => Interval {
                 low: extent.least() as i64,
-                high: self.most(*extent),
+                high: extent.most() as i64,
             },
             Kind::Const(c) if x.ty().is_unsigned_integer() && x.ty() != ElementType::U64 => {
                 Interval::exactly(c.0 as i64)
