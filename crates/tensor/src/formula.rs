@@ -99,13 +99,13 @@ impl Term {
     }
 }
 
-/// The largest number of which both are multiples; 0 of two zeros.
+/// The largest number of which both are multiples; 0 of two zeros, and 1 if it does not fit.
 pub fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a, b);
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
     while b != 0 {
-        (a, b) = (b, a.wrapping_rem(b));
+        (a, b) = (b, a % b);
     }
-    a.saturating_abs()
+    i64::try_from(a).unwrap_or(1)
 }
 
 /// `number / by`, rounded up; `by` is positive.
@@ -261,7 +261,7 @@ impl Formula {
     /// The largest number of which the constant and all coefficients are multiples; 0 of 0.
     pub fn content(&self) -> i64 {
         let numbers = self.terms().map(|term| i64::from(term.coefficient));
-        numbers.fold(self.constant.saturating_abs(), gcd)
+        numbers.fold(gcd(self.constant, 0), gcd)
     }
 
     fn over_number(&self, by: i64) -> Option<Formula> {

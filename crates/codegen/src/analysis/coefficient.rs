@@ -43,10 +43,13 @@ impl Coefficient {
     /// `self · by`; `None` if there is no formula for it.
     pub(crate) fn by(self, by: Extent) -> Option<Coefficient> {
         let content = by.formula().content();
-        let rest = by.formula().over(&Formula::number(content));
+        let rest = match content {
+            0 => ONE,
+            _ => by.formula().over(&Formula::number(content))?,
+        };
         Some(Coefficient::new(
             self.number.wrapping_mul(content),
-            self.factor.times(&rest.unwrap_or(ONE))?,
+            self.factor.times(&rest)?,
         ))
     }
 

@@ -109,35 +109,42 @@ impl Ranges {
                 };
                 let (mut a, b) = (of(a, is_a), of(b, is_b));
                 if *op == Binary::Div {
-                    // One of the bounds may be a multiple of the divisor, or have a symbol that the extent is made of.
-                    let one = Formula::number(1);
-                    let relations = &self.relations;
-                    let bounds = a.highs.iter().flat_map(|high| {
-                        let sums = relations.iter().filter_map(move |known| high.plus(known));
-                        sums.filter_map(|sum| {
-                            let end = sum.plus(&one)?;
-                            let is_last = b.lows.iter().any(|d| end.over(d).is_some());
-                            let is_gone = |own: Symbol| sum.symbols().all(|symbol| symbol != own);
-                            let replaces = || {
-                                sum.term_count() <= high.term_count() && high.symbols().any(is_gone)
-                            };
-                            (is_last || replaces()).then_some((is_last, sum))
-                        })
-                    });
-                    let mut more: Vec<(bool, Formula)> = bounds.collect();
-                    // A relation that says something of a bound has terms in common with it.
-                    more.sort_by_key(|(_, sum)| sum.term_count());
-                    let those = |wanted| {
-                        let those = more.iter().filter(move |(is_last, _)| *is_last == wanted);
-                        those.map(|(_, sum)| *sum).collect::<Vec<_>>()
-                    };
-                    a.highs = alternating(&a.highs, &those(true));
-                    a.highs.extend(those(false));
+                    let (ends, others) = self.implied_highs(&a.highs, &b.lows);
+                    a.highs = alternating(&a.highs, &ends);
+                    a.highs.extend(others);
                 }
                 bounds_of_binary(*op, a, b)
             }
             _ => Bounds::default(),
         }
+    }
+
+    /// The upper bounds of a dividend that follow from `highs` and a relation each, those of fewer terms first: ends of multiples of
+    /// one of the divisors, and others that lack a symbol of the bound, which may be one that the extent is not made of.
+    fn implied_highs(
+        &self,
+        highs: &[Formula],
+        divisors: &[Formula],
+    ) -> (Vec<Formula>, Vec<Formula>) {
+        let one = Formula::number(1);
+        let (mut ends, mut others) = (Vec::new(), Vec::new());
+        for high in highs {
+            for sum in self.relations.iter().filter_map(|known| high.plus(known)) {
+                let Some(end) = sum.plus(&one) else {
+                    continue;
+                };
+                let is_gone = |own: Symbol| sum.symbols().all(|symbol| symbol != own);
+                if divisors.iter().any(|d| end.over(d).is_some()) {
+                    ends.push(sum);
+                } else if sum.term_count() <= high.term_count() && high.symbols().any(is_gone) {
+                    others.push(sum);
+                }
+            }
+        }
+        // A relation that says something of a bound has terms in common with it.
+        ends.sort_by_key(Formula::term_count);
+        others.sort_by_key(Formula::term_count);
+        (ends, others)
     }
 
     /// Whether `x` is certainly the exact integer, not wrapped. Wrapped values are right again after more sums and products, but
