@@ -124,6 +124,12 @@ impl fmt::Display for Isa {
     }
 }
 
+/// Whether this machine multiplies bytes in vectors of 512 bits (AVX512-VNNI).
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn has_byte_products() -> bool {
+    is_x86_feature_detected!("avx512vnni")
+}
+
 /// Who made a processor, and of which family it is, as CPUID says.
 #[cfg(target_arch = "x86_64")]
 struct Processor {
@@ -140,7 +146,7 @@ static HOST_RUNS_HALVES: LazyLock<bool> = LazyLock::new(|| Processor::of_host().
 #[cfg(target_arch = "x86_64")]
 static HOST_HAS_MATRICES: LazyLock<bool> = LazyLock::new(|| {
     Isa::Avx512.available()
-        && is_x86_feature_detected!("avx512vnni")
+        && has_byte_products()
         && has_matrix_instructions()
         && may_use_matrix_registers()
 });

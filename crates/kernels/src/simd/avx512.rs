@@ -293,7 +293,7 @@ impl<const SIGNED_ROWS: bool> Simd for Bytes<SIGNED_ROWS> {
     unsafe fn fma(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
         // The first factor has no signs, the second has.
         let (unsigned, signed) = if SIGNED_ROWS { (b, a) } else { (a, b) };
-        // SAFETY: as `zero`; engines of bytes are for machines with `has_byte_products`.
+        // SAFETY: as `zero`; engines of bytes are for machines with `isa::has_byte_products`.
         unsafe { _mm512_dpbusd_epi32(c, unsigned, signed) }
     }
     #[inline(always)]
@@ -329,11 +329,6 @@ fn beside(k: usize, count: usize) -> usize {
         true => k + 1,
         false => k.saturating_sub(1),
     }
-}
-
-/// Whether the machine multiplies bytes.
-pub(super) fn has_byte_products() -> bool {
-    is_x86_feature_detected!("avx512vnni")
 }
 
 /// A mask of the first `lanes` lanes, at most 16.

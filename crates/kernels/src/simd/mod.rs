@@ -17,7 +17,7 @@ mod words;
 use crate::engine::Engine;
 use crate::grouped_tile::floats::FloatTiles;
 use crate::grouped_tile::{self, Tiles};
-use crate::isa::Isa;
+use crate::isa::{self, Isa};
 use crate::lanes::Number;
 use crate::winograd_tile::Transforms;
 
@@ -44,9 +44,9 @@ impl Isa {
 pub(crate) fn grouped_tiles(isa: Isa, depth: usize) -> &'static Tiles {
     match (isa.instructions(), depth) {
         #[cfg(target_arch = "x86_64")]
-        (Isa::Avx512, 8) if avx512::has_byte_products() => &avx512::grouped::HALVES,
+        (Isa::Avx512, 8) if isa::has_byte_products() => &avx512::grouped::HALVES,
         #[cfg(target_arch = "x86_64")]
-        (Isa::Avx512, _) if avx512::has_byte_products() => &avx512::grouped::BYTES,
+        (Isa::Avx512, _) if isa::has_byte_products() => &avx512::grouped::BYTES,
         #[cfg(target_arch = "x86_64")]
         (Isa::AvxVnni, 8) => &avx_vnni::grouped::HALVES,
         #[cfg(target_arch = "x86_64")]
@@ -115,9 +115,9 @@ impl HasEngine for i32 {
         }
         match (isa.instructions(), signed_rows) {
             #[cfg(target_arch = "x86_64")]
-            (Isa::Avx512, true) if avx512::has_byte_products() => &avx512::I8U8,
+            (Isa::Avx512, true) if isa::has_byte_products() => &avx512::I8U8,
             #[cfg(target_arch = "x86_64")]
-            (Isa::Avx512, false) if avx512::has_byte_products() => &avx512::U8I8,
+            (Isa::Avx512, false) if isa::has_byte_products() => &avx512::U8I8,
             #[cfg(target_arch = "x86_64")]
             (Isa::AvxVnni, true) => &avx_vnni::I8U8,
             #[cfg(target_arch = "x86_64")]

@@ -14,7 +14,7 @@
 //! [`ParallelChunks`](crate::ParallelChunks) and [`Footprint`](crate::Footprint). Buffers are different memory unless [`Aliases`] says
 //! otherwise.
 
-use crate::ir::{BufferId, Mode, Stage, SubNest, loaded};
+use crate::ir::{BufferId, Mode, Stage, SubNest};
 
 /// The buffers that some stages read and write, as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,7 +61,8 @@ impl Effects {
     pub fn of<'s>(stages: impl IntoIterator<Item = &'s Stage>) -> Effects {
         let mut all = Effects::default();
         for stage in stages {
-            loaded(stage)
+            stage
+                .loads()
                 .into_iter()
                 .for_each(|b| insert(&mut all.loads, b));
             insert(&mut all.writes, stage.target);

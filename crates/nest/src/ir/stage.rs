@@ -41,6 +41,12 @@ impl Stage {
         self.value.selects() || self.at.iter().any(Scalar::selects)
     }
 
+    /// Whether its points may be computed in any order, and from a copy of what they read.
+    pub(crate) fn is_unordered(&self) -> bool {
+        let stands_alone = self.mode == Mode::Set && self.group.is_none() && !self.wraps();
+        stands_alone && !self.loads().contains(&self.target)
+    }
+
     /// Whether the points are the elements of a target of this shape, in order.
     pub(crate) fn covers(&self, shape: &[Extent]) -> bool {
         let mut axes = self.domain.iter().filter(|axis| axis.extent != 1);

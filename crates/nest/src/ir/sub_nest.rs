@@ -1,7 +1,7 @@
 //! Stages of a nest as a nest of their own.
 
 use crate::ir::{
-    Axis, AxisId, BufferId, Kind, Nest, Role, Scalar, Site, SiteId, Stage, Wrap, loaded, rebound,
+    Axis, AxisId, BufferId, Kind, Nest, Role, Scalar, Site, SiteId, Stage, Wrap, rebound,
     rewrite_stage, rewrite_those, visit_folds,
 };
 use rustc_hash::FxHashMap;
@@ -31,7 +31,7 @@ impl Nest {
         let stages = &self.stages[range];
         let mut buffers: Vec<BufferId> = Vec::new();
         for stage in stages {
-            for buffer in loaded(stage).into_iter().chain([stage.target]) {
+            for buffer in stage.loads().into_iter().chain([stage.target]) {
                 if !buffers.contains(&buffer) {
                     buffers.push(buffer);
                 }

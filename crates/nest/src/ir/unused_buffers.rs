@@ -1,7 +1,7 @@
 //! Buffers that are left without use.
 
 use crate::compiler_threads;
-use crate::ir::{BufferId, Kind, Nest, Scalar, loaded, rewrite_those};
+use crate::ir::{BufferId, Kind, Nest, Scalar, rewrite_those};
 
 impl Nest {
     /// Takes away the buffers that no stage uses, except those that are `wanted`. Gives the new id of each buffer that
@@ -15,7 +15,7 @@ impl Nest {
         wanted.into_iter().for_each(&mut keep);
         for stage in &self.stages {
             keep(stage.target);
-            loaded(stage).into_iter().for_each(&mut keep);
+            stage.loads().into_iter().for_each(&mut keep);
         }
         let mut ids = (0..).map(BufferId);
         let new_ids = stays

@@ -76,11 +76,6 @@ pub(crate) fn visit_accesses(stage: &Stage, f: &mut impl FnMut(BufferId, &[Scala
     }
 }
 
-/// The buffers that a stage loads from, in the order met, each once.
-pub(crate) fn loaded(stage: &Stage) -> Vec<BufferId> {
-    loaded_by(stage.at.iter().chain([&stage.value]))
-}
-
 /// The buffers that scalars load from, in the order met, each once.
 pub(crate) fn loaded_by<'a>(scalars: impl IntoIterator<Item = &'a Scalar>) -> Vec<BufferId> {
     let mut buffers = Vec::new();
@@ -136,14 +131,14 @@ impl Stage {
 
     /// The buffers that it loads from, in the order met, each once.
     pub fn loads(&self) -> Vec<BufferId> {
-        loaded(self)
+        loaded_by(self.at.iter().chain([&self.value]))
     }
 }
 
 impl Nest {
     /// The buffers that the stages of a range load from, each once.
     pub fn read_in(&self, range: Range<usize>) -> Vec<BufferId> {
-        let mut buffers: Vec<BufferId> = self.stages[range].iter().flat_map(loaded).collect();
+        let mut buffers: Vec<BufferId> = self.stages[range].iter().flat_map(Stage::loads).collect();
         buffers.sort_unstable();
         buffers.dedup();
         buffers

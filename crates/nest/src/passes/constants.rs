@@ -1,6 +1,6 @@
 //! The buffers whose contents do not depend on a run.
 
-use crate::ir::{BufferId, Nest, loaded};
+use crate::ir::{BufferId, Nest};
 use rustc_hash::FxHashSet;
 
 /// The buffers whose contents are known before the nest runs, with those that are computed from such alone.
@@ -12,7 +12,7 @@ pub(crate) fn constants(
     let mut constants: FxHashSet<BufferId> = all.filter(|b| is_constant(*b)).collect();
     let mut varying = FxHashSet::default();
     for stage in &nest.stages {
-        let is_known = loaded(stage).iter().all(|b| constants.contains(b));
+        let is_known = stage.loads().iter().all(|b| constants.contains(b));
         match is_known && !varying.contains(&stage.target) {
             true => constants.insert(stage.target),
             false => constants.remove(&stage.target) | varying.insert(stage.target),

@@ -8,7 +8,7 @@
 
 use crate::analysis::{Linear, Ranges, is_proven};
 use crate::ir::{
-    Axis, AxisId, BufferId, Kind, Nest, Scalar, Stage, build, loaded, replace_axes, rewrite_those,
+    Axis, AxisId, BufferId, Kind, Nest, Scalar, Stage, build, replace_axes, rewrite_those,
     visit_folds, visit_those,
 };
 use crate::passes::constants::constants;
@@ -36,7 +36,7 @@ pub fn dead_points(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool) {
             && let Some(live) = live_points(nest, stage, &readers)
             // The fault of a dead point must not be lost.
             && !stage.may_fault()
-            && !loaded(stage).contains(&stage.target)
+            && !stage.loads().contains(&stage.target)
             && !known
                 .get_or_init(|| constants(nest, is_constant))
                 .contains(&stage.target)

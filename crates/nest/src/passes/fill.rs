@@ -6,7 +6,7 @@
 //! Where extents are numbers, borders are peeled instead: so no point is written twice.
 
 use crate::analysis::is_proven;
-use crate::ir::{Axis, AxisId, Kind, Mode, Nest, Scalar, Stage, loaded, loaded_by, rewrite_stage};
+use crate::ir::{Axis, AxisId, Kind, Nest, Scalar, Stage, loaded_by, rewrite_stage};
 use crate::passes::guard_box::{Inside, guard_box};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::{Extent, Formula};
@@ -17,11 +17,7 @@ pub(super) fn filled(nest: &mut Nest, stage: &Stage) -> Option<[Stage; 2]> {
         return None;
     };
     let is_open = stage.domain.iter().any(|axis| axis.extent.is_symbolic());
-    let is_free = stage.mode == Mode::Set
-        && stage.group.is_none()
-        && !loaded(stage).contains(&stage.target)
-        && !stage.wraps();
-    if !is_open || !is_free || stage.value.folds() || fill.as_const().is_none() {
+    if !is_open || !stage.is_unordered() || stage.value.folds() || fill.as_const().is_none() {
         return None;
     }
     let inside = guard_box(condition, &stage.domain)?;

@@ -8,8 +8,7 @@
 use crate::analysis;
 use crate::analysis::{Linear, Scan, verify};
 use crate::ir::{
-    Axis, AxisId, Kind, Mode, Nest, Scalar, Stage, loaded, rebound, rewrite_stage, visit_folds,
-    visit_stage,
+    Axis, AxisId, Kind, Mode, Nest, Scalar, Stage, rebound, rewrite_stage, visit_folds, visit_stage,
 };
 use crate::passes::fill::filled;
 use crate::passes::pad_windows::{MOST_PEELED_SINGLY, Part, is_small, padded};
@@ -66,7 +65,7 @@ fn append(nest: &mut Nest, mut stage: Stage) {
     }
     let (mut borders, middle) = split(nest, &stage, &inside);
     // A border that reads its own target would read elements that the interior has not written yet.
-    if borders.iter().any(|b| loaded(b).contains(&b.target)) {
+    if borders.iter().any(|b| b.loads().contains(&b.target)) {
         nest.stages.push(stage);
         return;
     }
@@ -80,7 +79,7 @@ fn append(nest: &mut Nest, mut stage: Stage) {
 /// hold is not known before the run. `None` if there is no such axis, or the stage has to run in its order.
 fn open(stage: &Stage) -> Option<Vec<Part>> {
     let innermost = stage.domain.iter().rfind(|a| a.extent > 1)?;
-    let fits = innermost.extent.is_symbolic() && is_in_any_order(stage);
+    let fits = innermost.extent.is_symbolic() && stage.is_unordered();
     fits.then(|| vec![None; stage.domain.len()])
 }
 
@@ -89,14 +88,8 @@ fn open(stage: &Stage) -> Option<Vec<Part>> {
 pub(super) fn open_outside(stage: &Stage) -> Option<Vec<Part>> {
     let whole = |axis: &Axis| Some((0, axis.extent.number()? as i64));
     let parts: Vec<Part> = stage.domain.iter().map(whole).collect();
-    let fits = parts.contains(&None) && stage.selects() && is_in_any_order(stage);
+    let fits = parts.contains(&None) && stage.selects() && stage.is_unordered();
     fits.then_some(parts)
-}
-
-/// Whether the points of a stage may be computed in any order, and from a copy of what they read.
-fn is_in_any_order(stage: &Stage) -> bool {
-    let is_free = stage.mode == Mode::Set && stage.group.is_none() && !stage.wraps();
-    is_free && !loaded(stage).contains(&stage.target)
 }
 
 /// For each axis of the domain, from where to where all guards hold; `None` if there are no guards that
@@ -115,7 +108,7 @@ pub(super) fn interior(nest: &Nest, stage: &Stage) -> Option<Vec<Part>> {
         bounds.insert(axis.id, (0, extent));
     }
     let mut order_matters = stage.mode != Mode::Set || stage.group.is_some();
-    let scan = match loaded(stage).contains(&stage.target) {
+    let scan = match stage.loads().contains(&stage.target) {
         true => Some(Scan::of(nest, stage)?),
         false => None,
     };

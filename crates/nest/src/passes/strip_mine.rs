@@ -8,7 +8,7 @@
 //! separable convolutions over speech, get one here.
 
 use crate::analysis::{Contraction, Linear, layer_ranges, sums};
-use crate::ir::{Axis, Kind, Mode, Nest, Scalar, Stage, loaded, replace_axes, visit};
+use crate::ir::{Axis, Kind, Nest, Scalar, Stage, replace_axes, visit};
 use crate::passes::simplify::simplify_stage;
 
 /// The rows of the inner loop, the most wanted first: those of unrolled loops, and numbers that these divide well.
@@ -60,8 +60,7 @@ fn only_loop(stage: &Stage) -> Option<(usize, Axis)> {
     let (rows, _, None) = (loops.next()?, loops.next()?, loops.next()) else {
         return None;
     };
-    let is_free = stage.mode == Mode::Set && stage.group.is_none() && !stage.wraps();
-    (is_free && !loaded(stage).contains(&stage.target)).then_some((rows.0, *rows.1))
+    stage.is_unordered().then_some((rows.0, *rows.1))
 }
 
 /// Whether the only fold of a stage is a sum of products for which one row reads elements that the next one reads, too.

@@ -1,4 +1,4 @@
-//! Tiles of rows of bytes by packed codes, for machines that [multiply bytes](super::has_byte_products): a line is a vector.
+//! Tiles of rows of bytes by packed codes, for machines that [multiply bytes](crate::isa::has_byte_products): a line is a vector.
 
 use std::arch::x86_64::*;
 

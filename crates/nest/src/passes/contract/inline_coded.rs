@@ -2,8 +2,8 @@
 
 use crate::analysis::{CodedLoad, is_coded, sums};
 use crate::ir::{
-    Axis, Binary, BufferId, Definition, Kind, Nest, Scalar, Stage, loaded, loaded_by, rewrite,
-    substitute, visit,
+    Axis, Binary, BufferId, Definition, Kind, Nest, Scalar, Stage, loaded_by, rewrite, substitute,
+    visit,
 };
 use crate::passes::simplify::simplify_stage;
 use rustc_hash::FxHashMap;
@@ -14,7 +14,7 @@ pub(super) fn inline_coded(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bo
     let is_candidate = |stage: &Stage| {
         CodedLoad::of(&stage.value).is_some()
             && stage.is_definition(nest)
-            && loaded(stage).into_iter().all(is_constant)
+            && stage.loads().into_iter().all(is_constant)
     };
     let stages = nest.stages.iter().enumerate();
     let candidates: Vec<usize> = stages
@@ -27,7 +27,7 @@ pub(super) fn inline_coded(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bo
     let mut uses: FxHashMap<BufferId, (usize, Vec<usize>)> = FxHashMap::default();
     for (position, stage) in nest.stages.iter().enumerate() {
         uses.entry(stage.target).or_default().0 += 1;
-        for buffer in loaded(stage) {
+        for buffer in stage.loads() {
             uses.entry(buffer).or_default().1.push(position);
         }
     }
@@ -42,7 +42,7 @@ pub(super) fn inline_coded(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bo
             Definition::of(&definition).inline_into(nest, &mut into);
             simplify_stage(&mut into);
             split_sum_axes(nest, &mut into);
-            has_coded_factor(nest, &into, &loaded(&definition)).then_some((reader, into))
+            has_coded_factor(nest, &into, &definition.loads()).then_some((reader, into))
         });
         let inlined: Option<Vec<(usize, Stage)>> = inlined.collect();
         for (reader, mut into) in inlined.into_iter().flatten() {
@@ -71,7 +71,8 @@ pub(super) fn split_coded(
     {
         return;
     }
-    let constants: Vec<BufferId> = loaded(stage)
+    let constants: Vec<BufferId> = stage
+        .loads()
         .into_iter()
         .filter(|b| is_constant(*b))
         .collect();

@@ -19,8 +19,8 @@ mod tests;
 
 use crate::analysis::{Contraction, Numbered, is_grouped, is_proven, offset, sums};
 use crate::ir::{
-    Axis, AxisId, Binary, BufferId, Kind, Mode, Nest, Role, Scalar, Stage, free_axes, loaded,
-    loaded_by, replace_axes, substitute, visit,
+    Axis, AxisId, Binary, BufferId, Kind, Mode, Nest, Role, Scalar, Stage, free_axes, loaded_by,
+    replace_axes, substitute, visit,
 };
 use crate::passes::simplify::simplify_stage;
 use factors::Factors;
@@ -85,7 +85,7 @@ fn before_chain(nest: &Nest, extracted: &Extracted) -> usize {
         return end;
     }
     let from = loaded_by(extracted.stored.iter().map(|stage| &stage.value));
-    let mut needed = loaded(&extracted.contraction);
+    let mut needed = extracted.contraction.loads();
     for (place, stage) in nest.stages.iter().enumerate().rev() {
         if from.contains(&stage.target) || !needed.contains(&stage.target) || stage.group.is_some()
         {
@@ -94,7 +94,7 @@ fn before_chain(nest: &Nest, extracted: &Extracted) -> usize {
         if Contraction::of(nest, stage).is_some() {
             return place;
         }
-        needed.extend(loaded(stage));
+        needed.extend(stage.loads());
     }
     end
 }

@@ -16,9 +16,7 @@ mod sites;
 mod tests;
 
 use crate::compiler_threads;
-use crate::ir::{
-    BufferId, Definition, Nest, Role, Scalar, Stage, loaded, loaded_by, visit_accesses,
-};
+use crate::ir::{BufferId, Definition, Nest, Role, Scalar, Stage, loaded_by, visit_accesses};
 use crate::passes::simplify::simplify_stage;
 use cost::{Cost, node_count};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -166,7 +164,7 @@ impl<'a> Fuse<'a> {
         let mut writers: FxHashMap<BufferId, Vec<usize>> = FxHashMap::default();
         for (position, stage) in nest.stages.iter().enumerate() {
             writers.entry(stage.target).or_default().push(position);
-            for buffer in loaded(stage) {
+            for buffer in stage.loads() {
                 readers.entry(buffer).or_default().push(position);
             }
         }
@@ -234,7 +232,7 @@ impl<'a> Fuse<'a> {
                     into.layers.push(*layer);
                 }
             }
-            for buffer in loaded(&stage) {
+            for buffer in stage.loads() {
                 let list = self.readers.entry(buffer).or_default();
                 if let Err(at) = list.binary_search(&reader) {
                     list.insert(at, reader);
@@ -254,7 +252,7 @@ impl<'a> Fuse<'a> {
                 .writers
                 .get(&stage.target)
                 .is_some_and(|w| w.len() == 1)
-            && !loaded(stage).contains(&stage.target)
+            && !stage.loads().contains(&stage.target)
     }
 
     fn check(
@@ -328,7 +326,7 @@ impl<'a> Fuse<'a> {
     fn is_overwritten(&self, position: usize, stage: &Stage, readers: &[usize]) -> bool {
         let last = readers.iter().map(|&reader| self.last_turns[reader]);
         let last = last.max().unwrap_or(position);
-        loaded(stage).into_iter().any(|buffer| {
+        stage.loads().into_iter().any(|buffer| {
             let mut written = self.writers.get(&buffer).into_iter().flatten();
             written.any(|&w| w > position && w <= last)
         })
@@ -339,7 +337,7 @@ impl<'a> Fuse<'a> {
             if let Some(list) = self.writers.get_mut(&stage.target) {
                 list.retain(|&w| w != position);
             }
-            for buffer in loaded(&stage) {
+            for buffer in stage.loads() {
                 if let Some(list) = self.readers.get_mut(&buffer) {
                     list.retain(|&r| r != position);
                 }
