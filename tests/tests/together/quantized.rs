@@ -384,8 +384,13 @@ fn check_convolution(pieces: &[usize]) {
 /// Windows that go by strides are sums of bytes where zero has the code 0: elsewhere, each result has its own sum of weights.
 #[test]
 fn transposed_convolutions() {
-    for (low, window, pad, are_bytes) in [(0.0, 2, 0, true), (0.0, 3, 1, true), (-0.5, 2, 0, false)]
-    {
+    for (low, window, pad, are_bytes) in [
+        (0.0, 2, 0, true),
+        (0.0, 3, 1, true),
+        (-0.5, 2, 0, true),
+        (-0.5, 3, 1, true),
+        (-0.5, 4, 1, true),
+    ] {
         check_transposed(low, window, pad, are_bytes);
     }
 }

@@ -8,16 +8,16 @@
 //! silent, as OpenVINO, ONNX Runtime and TensorFlow: there are no pads of less than 0, so that an output
 //! which is longer than all that reaches it ends in zeros.
 
+mod lowering;
+
 use super::convolution::channels;
 use super::slide::AutoPad;
-use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::layout::extent::{countable, natural_extents, naturals};
-use crate::layout::index_map::{extent, within_extent};
+use crate::layout::index_map::extent;
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
+use lowering::Steps;
 use serde::Deserialize;
-use vinelift_nest::build::{boolean, index, inside, select, zero};
-use vinelift_nest::{BufferId, Scalar};
 use vinelift_tensor::{Dim, Extent, Formula, PartialShape, symbols};
 
 pub(crate) static CONVOLUTION: OpDef = backprop(
@@ -135,144 +135,11 @@ impl Op for Backprop {
     }
 
     fn lower(&self, cx: &mut Lower<'_>) {
-        let (filters, ty) = (cx.shape("filters"), cx.element("data"));
-        let skip = usize::from(self.grouped);
-        let (inputs, each) = (filters[skip], extent(filters[skip + 1].max(1)));
-        let kernel = &filters[skip + 2..];
+        let filters = cx.shape("filters");
+        let kernel = &filters[2 + usize::from(self.grouped)..];
         let dims = self.steps(cx, kernel);
-        let spread = match dims.iter().all(Steps::divides) {
-            true => None,
-            false => Some(spread(cx, &dims)),
-        };
-        let taps: Vec<usize> = match spread {
-            Some(_) => kernel.to_vec(),
-            None => dims.iter().map(Steps::taps).collect(),
-        };
-        let box_of = [&[inputs][..], &taps].concat();
-        cx.define(cx.output(0), |cx, at| {
-            let sum = cx.sum_of_products(&box_of, ty.compute(), |cx, k| {
-                let (mut from, mut tap) = (vec![at[0].clone()], vec![]);
-                if self.grouped {
-                    let group = &at[1] / each;
-                    from.push(&group * extent(inputs) + &k[0]);
-                    tap.extend([group, k[0].clone(), at[1].rem(index(each))]);
-                } else {
-                    from.push(k[0].clone());
-                    tap.extend([k[0].clone(), at[1].clone()]);
-                }
-                let (mut has_x, mut has_w) = (boolean(true), boolean(true));
-                for (d, (k, dim)) in k[1..].iter().zip(&dims).enumerate() {
-                    let (x, w) = match spread {
-                        Some(_) => dim.in_spread(&at[2 + d], k),
-                        None => dim.meets(&at[2 + d], k),
-                    };
-                    if spread.is_none() {
-                        has_x = has_x & within_extent(&x, dim.data);
-                        has_w = has_w & inside(&w, 0, dim.kernel);
-                    }
-                    from.push(x);
-                    tap.push(w);
-                }
-                let w = cx.load("filters", &tap);
-                let (x, w) = match spread {
-                    Some(spread) => (cx.load_from(spread, &from), w),
-                    None => (
-                        select(has_x, cx.load("data", &from), zero(ty)),
-                        select(has_w, w, zero(ty)),
-                    ),
-                };
-                (widened(x), widened(w))
-            });
-            sum.cast(ty)
-        });
+        lowering::lower(cx, &dims, self.grouped);
     }
-}
-
-/// How element `i` and tap `k` of one spatial dim meet at `o + begin = stride · i + dilation · k`.
-struct Steps {
-    stride: i64,
-    dilation: i64,
-    begin: i64,
-    kernel: i64,
-    data: Extent,
-    out: Extent,
-}
-
-impl Steps {
-    /// Whether `o = stride · q + r` can be told apart into axes `q` and `r`, where each `r` has taps of its
-    /// own.
-    fn divides(&self) -> bool {
-        let Ok(stride @ 2..) = usize::try_from(self.stride) else {
-            return true;
-        };
-        let whole = self.out.quotient(stride.into()).product(stride.into());
-        self.dilation == 1 && !(self.out == 0) && whole.same(self.out)
-    }
-
-    /// How many taps an element of the output has, at most.
-    fn taps(&self) -> usize {
-        let taps = match self.stride {
-            1 => self.kernel,
-            stride => self.kernel / stride + i64::from(self.kernel % stride != 0),
-        };
-        usize::try_from(taps).unwrap_or(0)
-    }
-
-    /// The element and the tap that meet at `o`, the `t`-th of them; the last tap first: it meets the first
-    /// of the elements. Either may lie outside.
-    fn meets(&self, o: &Scalar, t: &Scalar) -> (Scalar, Scalar) {
-        let Steps { stride, begin, .. } = *self;
-        let t = index(self.taps() as i64 - 1) - t;
-        if stride == 1 {
-            return (o + begin - &t * self.dilation, t);
-        }
-        let (q, r) = (o / stride, o.rem(index(stride)));
-        let shifted = r + begin.rem_euclid(stride);
-        let i = q + begin.div_euclid(stride) + &shifted / stride - &t;
-        (i, shifted.rem(index(stride)) + t * stride)
-    }
-
-    /// The element of the spread input and the tap that meet at `o`.
-    fn in_spread(&self, o: &Scalar, k: &Scalar) -> (Scalar, Scalar) {
-        (o + k * self.dilation, index(self.kernel - 1) - k)
-    }
-
-    /// Behind the last element, where `stride - 1` zeros lie between neighbours.
-    fn end(&self) -> Scalar {
-        match self.data.number() {
-            Some(n) => index(extent(n).saturating_sub(1).saturating_mul(self.stride) + 1),
-            None => (Scalar::extent(self.data) - 1) * self.stride + 1,
-        }
-    }
-
-    fn reach(&self) -> i64 {
-        (self.kernel - 1).max(0) * self.dilation
-    }
-}
-
-/// The input with `stride - 1` zeros between its elements, and zeros around it.
-fn spread(cx: &mut Lower<'_>, dims: &[Steps]) -> BufferId {
-    let (data, ty) = (cx.extents("data"), cx.element("data"));
-    let reach = |dim: &Steps| usize::try_from(dim.reach()).unwrap_or(0);
-    let space = dims.iter().map(|dim| dim.out.sum(reach(dim).into()));
-    let shape: Vec<Extent> = data[..2].iter().copied().chain(space).collect();
-    let spread = cx.temporary("spread", ty, &shape);
-    cx.define(spread, |cx, at| {
-        let (mut from, mut guard) = (at[..2].to_vec(), boolean(true));
-        for (place, dim) in at[2..].iter().zip(dims) {
-            let Steps { stride, .. } = *dim;
-            let ahead = place + (dim.begin - dim.reach());
-            guard = guard & (ahead.ge(index(0)) & ahead.lt(dim.end()));
-            if stride == 1 {
-                from.push(ahead);
-            } else {
-                guard = guard & ahead.rem(index(stride)).eq(index(0));
-                from.push(ahead / stride);
-            }
-        }
-        select(guard, cx.load("data", &from), zero(ty))
-    });
-    spread
 }
 
 impl Backprop {
