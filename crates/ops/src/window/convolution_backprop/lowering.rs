@@ -7,7 +7,8 @@
 //!
 //! Neighbouring phases that begin at the same element and have equally many taps are one stage. Where `y + b % s = s · q + r` tells
 //! the output apart, all begin at the same element, but some of what is computed may lie before the output or behind it. A dilation
-//! and a stride together are a convolution of the data with zeros spread between its elements.
+//! and a stride together are a convolution of the data with zeros spread between its elements; so are the few phases of channels
+//! that are kept apart.
 
 use crate::Lower;
 use crate::elementwise::widened;
@@ -26,6 +27,9 @@ const MOST_PHASES: i64 = 4096;
 /// For how many outputs of a phase one more does not count. With fewer, phases are more stages, and none computes more.
 const MANY_OUTPUTS: usize = 16;
 
+/// Fewer outputs of one place than this are few for a vector.
+const FEW_OUTPUTS: usize = 8;
+
 /// How element `i` and tap `k` of one spatial dim meet at `y + begin = stride · i + dilation · k`.
 pub(super) struct Steps {
     pub(super) stride: i64,
@@ -39,6 +43,9 @@ pub(super) struct Steps {
 /// Stages that set the output of a transposed convolution with these steps.
 pub(super) fn lower(cx: &mut Lower<'_>, dims: &[Steps], grouped: bool) {
     let phases: Option<Vec<Phases>> = dims.iter().map(Phases::of).collect();
+    let filters = cx.shape("filters");
+    let channels = &filters[usize::from(grouped)..][..2];
+    let phases = phases.filter(|phases| !share_little(channels, phases));
     match phases {
         Some(phases) if phases.iter().all(Phases::are_one) => in_one_stage(cx, &phases, grouped),
         Some(phases) if count(&phases).is_some_and(|n| n <= MOST_PHASES) => {
@@ -183,6 +190,15 @@ impl Place<'_> {
             stride => (element, &self.tap + t * stride),
         }
     }
+}
+
+/// Whether the outputs of a place share too little of the data for phases to pay, as they do where channels are kept apart:
+/// `channels` are the inputs and outputs of a group. Windows over spread data then run along whole lines.
+fn share_little(channels: &[usize], phases: &[Phases<'_>]) -> bool {
+    let has_phases = phases.iter().any(|phases| phases.steps.stride > 1);
+    let count = count(phases).and_then(|n| usize::try_from(n).ok());
+    let outputs = count.map_or(usize::MAX, |n| n.saturating_mul(channels[1]));
+    has_phases && channels[0] == 1 && outputs < FEW_OUTPUTS
 }
 
 /// How many phases all dims have together.
