@@ -1,5 +1,6 @@
 //! From the text of a layer's `<data/>` attributes to an operator's struct, with serde.
 
+use crate::error::shortened;
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{self, DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
@@ -34,7 +35,7 @@ impl AttrError {
 
 impl fmt::Display for AttrError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&shortened(&self.0))
     }
 }
 
