@@ -11,6 +11,7 @@ use crate::Lower;
 use crate::elementwise::widened;
 use crate::layout::index_map::extent;
 use crate::window::mixing::{mixing_type, stored, whole};
+use std::cmp::Reverse;
 use vinelift_nest::build::{index, select, zero};
 use vinelift_nest::{BufferId, Scalar};
 use vinelift_tensor::ElementType;
@@ -63,16 +64,15 @@ impl Resize {
         axes.retain(|axis| !axis.from.same(axis.to));
         if pillow {
             axes.reverse();
-        } else {
-            // The axis that shrinks most comes first, so that what is in between is small. Of axes that grow alike the
-            // innermost does, whose elements are picked one by one: fewer are picked for fewer rows.
-            axes.sort_by(|a, b| {
-                let by_dim = || match a.shrinks() {
-                    true => a.dim.cmp(&b.dim),
-                    false => b.dim.cmp(&a.dim),
-                };
-                a.compare(b).then_with(by_dim)
-            });
+        } else if axes.len() > 1 {
+            // Axes that shrink come first, so that what is in between is small, and the innermost last, which sums within rows.
+            // Of axes that grow the innermost comes first, whose elements are picked one by one: fewer are picked for fewer
+            // rows. By how much they grow or shrink does not count: a plan for many shapes would be for one order of these alone.
+            let (mut shrinking, mut growing): (Vec<&Resized>, Vec<&Resized>) =
+                axes.into_iter().partition(|axis| axis.shrinks());
+            shrinking.sort_by_key(|axis| axis.dim);
+            growing.sort_by_key(|axis| Reverse(axis.dim));
+            axes = [shrinking, growing].concat();
         }
         let Some((last, others)) = axes.split_last() else {
             cx.define(out, |cx, at| self.read(cx, at.to_vec()));

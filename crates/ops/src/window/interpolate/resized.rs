@@ -1,7 +1,6 @@
 //! An axis that is resized, in numbers or with symbols.
 
 use super::coordinates::Axis;
-use std::cmp::Ordering;
 use vinelift_tensor::Extent;
 
 /// An axis that is resized.
@@ -42,19 +41,6 @@ impl Resized {
         match self.scale {
             Some(scale) => (scale as f32) < 1.0,
             None => !self.from.at_most(self.to),
-        }
-    }
-
-    /// Whether the output grows by more, less or as much as along another axis.
-    pub(super) fn compare(&self, other: &Resized) -> Ordering {
-        if let (Some(a), Some(b)) = (self.scale, other.scale) {
-            return a.total_cmp(&b);
-        }
-        let (a, b) = (self.to.product(other.from), other.to.product(self.from));
-        match a.same(b) {
-            true => Ordering::Equal,
-            false if a.at_most(b) => Ordering::Less,
-            false => Ordering::Greater,
         }
     }
 }
