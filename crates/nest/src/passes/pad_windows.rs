@@ -5,7 +5,7 @@
 //!
 //! Without the copy, vectors cover only the interior of a row, and the columns at its borders are computed one by
 //! one. With it they cover whole rows. So it is with the borders around the interior where vectors lie along channels, if they are
-//! wide or most of the picture. A stage reads a copy where storing the copy is less work than those points; sums of products
+//! wide or most of the picture, or if extents with symbols do not say where they begin. A stage reads a copy where storing the copy is less work than those points; sums of products
 //! always do.
 
 use crate::build::zero;
@@ -82,7 +82,7 @@ fn padded_fold(
         return None;
     }
     let turns = axes.iter().map(|a| a.extent.example());
-    let guarded = guarded_points(&stage.domain, inside, innermost);
+    let guarded = guarded_points(&stage.domain, inside, innermost, body);
     let one_by_one = turns.fold(guarded, usize::saturating_mul);
     let other = factor.cloned().unwrap_or_else(|| zero(body.ty()));
     let operand = Operand::of(body, &other, &stage.domain, axes);
@@ -99,14 +99,14 @@ fn padded_fold(
 }
 
 /// How many points of a domain are computed one by one without a copy, as borders around the interior `inside`, whose guards
-/// stay.
-fn guarded_points(domain: &[Axis], inside: &[Part], innermost: usize) -> usize {
+/// stay: all, if the guard of `body` asks about an axis that is not peeled.
+fn guarded_points(domain: &[Axis], inside: &[Part], innermost: usize, body: &Scalar) -> usize {
     let extents = domain.iter().map(|axis| axis.extent.example());
     let all = extents.fold(1, usize::saturating_mul);
     let mut guarded = 0usize;
     for (d, (axis, part)) in domain.iter().zip(inside).enumerate() {
         let (Some((low, high)), Some(extent)) = (*part, axis.extent.number()) else {
-            if d == innermost {
+            if d == innermost || guards(body, axis.id) {
                 return all;
             }
             continue;
@@ -123,10 +123,10 @@ fn guarded_points(domain: &[Axis], inside: &[Part], innermost: usize) -> usize {
     guarded
 }
 
-/// Whether the guard of `body` asks where an axis is.
+/// Whether the guard of `body` asks where an axis is, and about nothing that a run computes.
 fn guards(body: &Scalar, axis: AxisId) -> bool {
     match body.kind() {
-        Kind::Select(condition, ..) => free_axes(condition).contains(&axis),
+        Kind::Select(condition, ..) => !condition.loads() && free_axes(condition).contains(&axis),
         _ => false,
     }
 }
@@ -156,6 +156,7 @@ mod tests {
     use crate::ir::{Binary, Role};
     use crate::passes::schedule::schedule;
     use vinelift_tensor::ElementType::F32;
+    use vinelift_tensor::{Extent, Formula, Symbol};
 
     /// `y[i, j] = max_{k, l} x[i + k - pad, j + l - pad]`
     fn window(extent: usize, kernel: usize) -> Vec<String> {
@@ -227,20 +228,20 @@ mod tests {
     }
 
     /// `y[i, j, c] = max_{k, l} x[i + k - pad, j + l - pad, c]`, where vectors lie along channels: borders of few columns do not
-    /// need it.
+    /// need it, where it is known which these are.
     #[test]
     fn wide_borders_around_channels_do_as_well() {
-        let window = |extent: usize, kernel: usize| {
+        let window = |extent: Extent, kernel: usize| {
             let mut nest = Nest::new();
-            let shape = [extent, extent, 16];
+            let shape = [extent, extent, 16.into()];
             let x = nest.buffer("x", F32, &shape, Role::Input);
             let y = nest.buffer("y", F32, &shape, Role::Output);
             nest.define(vec![], y, |n, at| {
                 let axes = n.axes(&[kernel, kernel]);
                 let place = |d: usize| &at[d] + Scalar::axis(axes[d].id) - (kernel / 2) as i64;
                 let (i, j) = (place(0), place(1));
-                let end = extent as i64;
-                let guard = inside(&i, 0, end) & inside(&j, 0, end);
+                let within = |i: &Scalar| i.ge(index(0)) & i.lt(Scalar::extent(extent));
+                let guard = within(&i) & within(&j);
                 let x = n.load(x, vec![i, j, at[2].clone()]);
                 Scalar::reduce(
                     Binary::Max,
@@ -249,15 +250,18 @@ mod tests {
                     select(guard, x, lowest(F32)),
                 )
             });
+            nest.adopt_symbols();
             schedule(&mut nest);
             verify(&nest).unwrap();
             let stages = nest.stage_texts();
             let selects = |stage: &String| stage.contains("max") && stage.contains("select");
             (stages.len(), stages.iter().any(selects))
         };
-        assert_eq!(window(20, 9), (6, false));
-        assert_eq!(window(20, 13), (6, false));
-        assert!(!window(20, 5).1);
+        assert_eq!(window(20.into(), 9), (6, false));
+        assert_eq!(window(20.into(), 13), (6, false));
+        assert!(!window(20.into(), 5).1);
+        let any = Extent::new(Formula::symbol(Symbol::new(0).unwrap()), 20);
+        assert_eq!(window(any, 3), (3, false));
     }
 
     #[test]
