@@ -11,14 +11,17 @@ use vinelift_tensor::ElementType;
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a>(pub &'a [(String, String)]);
 
-impl Attributes<'_> {
+impl<'a> Attributes<'a> {
     /// Reads them into `T`. Lists are separated by commas; booleans are `true`, `false`, `1`, `0`.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, AttrError> {
-        let pairs = self
-            .0
-            .iter()
-            .map(|(name, text)| (name.as_str(), Value { name, text }));
-        T::deserialize(MapDeserializer::new(pairs))
+        T::deserialize(MapDeserializer::new(self.pairs()))
+    }
+
+    /// Names and values. Made here and not in `parse`, so that the type of the iterator is the same for all `T`, and with it
+    /// what is compiled to go through it.
+    fn pairs(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> + use<'a> {
+        let pairs = self.0.iter();
+        pairs.map(|(name, text)| (name.as_str(), Value { name, text }))
     }
 }
 
@@ -106,6 +109,15 @@ impl Value<'_> {
     fn error(&self, expected: &str) -> AttrError {
         AttrError::new(self.name, expected, self.text)
     }
+
+    /// Which of `variants` it is, in whatever case.
+    fn variant(&self, variants: &[&'static str]) -> Result<&'static str, AttrError> {
+        let text = self.text.trim();
+        let variant = variants.iter().find(|v| v.eq_ignore_ascii_case(text));
+        variant
+            .copied()
+            .ok_or_else(|| self.error(&format!("one of {}", variants.join(", "))))
+    }
 }
 
 impl<'de> IntoDeserializer<'de, AttrError> for Value<'_> {
@@ -166,11 +178,7 @@ impl<'de> Deserializer<'de> for Value<'_> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, AttrError> {
-        let text = self.text.trim();
-        match variants.iter().find(|v| v.eq_ignore_ascii_case(text)) {
-            Some(v) => visitor.visit_enum(v.into_deserializer()),
-            None => Err(self.error(&format!("one of {}", variants.join(", ")))),
-        }
+        visitor.visit_enum(self.variant(variants)?.into_deserializer())
     }
 
     forward_to_deserialize_any! {

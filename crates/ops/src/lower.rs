@@ -247,11 +247,9 @@ impl<'a> Lower<'a> {
 
     /// `target[at] = value(at)` for every `at` in the target's shape.
     pub fn define(&mut self, target: BufferId, value: impl FnOnce(&mut Self, &[Scalar]) -> Scalar) {
-        let shape = self.extents_of(target);
-        self.stage(&shape, target, Mode::Set, |cx, at| {
-            let value = value(cx, at);
-            (at.to_vec(), value)
-        });
+        let (domain, point) = self.point_in(target);
+        let value = value(self, &point);
+        self.push(domain, target, Mode::Set, point, value);
     }
 
     /// `target[at] mode= value` for every point of `domain` in row-major order, where `body` gives
@@ -263,7 +261,7 @@ impl<'a> Lower<'a> {
         mode: Mode,
         body: impl FnOnce(&mut Self, &[Scalar]) -> (Vec<Scalar>, Scalar),
     ) {
-        let (domain, point) = self.point(&vinelift_tensor::extents(domain));
+        let (domain, point) = self.point(domain);
         let (at, value) = body(self, &point);
         self.push(domain, target, mode, at, value);
     }
@@ -271,10 +269,16 @@ impl<'a> Lower<'a> {
     /// Axes of `extents`, and the point that they make. Of the callers there is a copy for each operator, which is to
     /// be small.
     #[inline(never)]
-    fn point(&mut self, extents: &[Extent]) -> (Vec<Axis>, Vec<Scalar>) {
+    fn point(&mut self, extents: &[impl Into<Extent> + Copy]) -> (Vec<Axis>, Vec<Scalar>) {
         let axes = self.nest.axes(extents);
         let point = axes.iter().map(|a| Scalar::axis(a.id)).collect();
         (axes, point)
+    }
+
+    /// The same of the shape of `buffer`.
+    #[inline(never)]
+    fn point_in(&mut self, buffer: BufferId) -> (Vec<Axis>, Vec<Scalar>) {
+        self.point(&self.extents_of(buffer))
     }
 
     #[inline(never)]
@@ -312,7 +316,7 @@ impl<'a> Lower<'a> {
         init: Scalar,
         body: impl FnOnce(&mut Self, &[Scalar]) -> Scalar,
     ) -> Scalar {
-        let (axes, point) = self.point(&vinelift_tensor::extents(extents));
+        let (axes, point) = self.point(extents);
         let body = body(self, &point);
         Scalar::reduce(op, axes, init, body)
     }
