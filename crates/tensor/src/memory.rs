@@ -36,9 +36,9 @@ pub fn collected<T>(items: impl IntoIterator<Item = T>) -> Result<Vec<T>, Tensor
 pub fn extend<T>(list: &mut Vec<T>, items: impl IntoIterator<Item = T>) -> Result<(), TensorError> {
     let items = items.into_iter();
     let (least, most) = items.size_hint();
-    let out_of_memory = |len: usize| out_of_memory::<T>(len.saturating_add(1));
-    list.try_reserve(least)
-        .map_err(|_| out_of_memory(list.len().saturating_add(least)))?;
+    if list.capacity() - list.len() < least {
+        grow(list, least)?;
+    }
     if most == Some(least) {
         // There is room for all of them.
         list.extend(items);
@@ -46,11 +46,19 @@ pub fn extend<T>(list: &mut Vec<T>, items: impl IntoIterator<Item = T>) -> Resul
     }
     for item in items {
         if list.len() == list.capacity() {
-            list.try_reserve(1).map_err(|_| out_of_memory(list.len()))?;
+            grow(list, 1)?;
         }
         list.push(item);
     }
     Ok(())
+}
+
+/// Room for `count` more items, and for as many after them as makes it rare that room is made. Of [`extend`] there is a copy
+/// for each iterator, which is to be small.
+#[inline(never)]
+fn grow<T>(list: &mut Vec<T>, count: usize) -> Result<(), TensorError> {
+    let done = list.try_reserve(count);
+    done.map_err(|_| out_of_memory::<T>(list.len().saturating_add(count)))
 }
 
 /// A copy of a text.
