@@ -1,8 +1,10 @@
 //! From the text of a layer's `<data/>` attributes to an operator's struct, with serde.
 
 use crate::error::shortened;
-use serde::de::value::{MapDeserializer, SeqDeserializer};
-use serde::de::{self, DeserializeOwned, Deserializer, IntoDeserializer, Visitor};
+use serde::de::value::{MapAccessDeserializer, SeqDeserializer, StrDeserializer};
+use serde::de::{
+    self, DeserializeOwned, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, Visitor,
+};
 use serde::forward_to_deserialize_any;
 use std::fmt;
 use vinelift_tensor::ElementType;
@@ -11,17 +13,41 @@ use vinelift_tensor::ElementType;
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a>(pub &'a [(String, String)]);
 
-impl<'a> Attributes<'a> {
+impl Attributes<'_> {
     /// Reads them into `T`. Lists are separated by commas; booleans are `true`, `false`, `1`, `0`.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, AttrError> {
-        T::deserialize(MapDeserializer::new(self.pairs()))
+        T::deserialize(MapAccessDeserializer::new(Unread {
+            rest: self.0.iter(),
+            last: Value { name: "", text: "" },
+        }))
+    }
+}
+
+/// The attributes that are still to be read. What serde has for any iterator of pairs does more, and is compiled anew for each
+/// operator.
+struct Unread<'a> {
+    rest: std::slice::Iter<'a, (String, String)>,
+    /// The one whose name has been read last.
+    last: Value<'a>,
+}
+
+impl<'de> MapAccess<'de> for Unread<'_> {
+    type Error = AttrError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, AttrError> {
+        let Some((name, text)) = self.rest.next() else {
+            return Ok(None);
+        };
+        self.last = Value { name, text };
+        let name: StrDeserializer<'_, AttrError> = name.as_str().into_deserializer();
+        seed.deserialize(name).map(Some)
     }
 
-    /// Names and values. Made here and not in `parse`, so that the type of the iterator is the same for all `T`, and with it
-    /// what is compiled to go through it.
-    fn pairs(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> + use<'a> {
-        let pairs = self.0.iter();
-        pairs.map(|(name, text)| (name.as_str(), Value { name, text }))
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, AttrError> {
+        seed.deserialize(self.last)
     }
 }
 
