@@ -12,6 +12,7 @@ use crate::infer::normalize_axis;
 use crate::op::parse_native;
 use crate::{Build, Evaluate, Family, Infer, Native, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
+use std::cmp::Ordering;
 use vinelift_tensor::memory::{collected, filled};
 use vinelift_tensor::order::{Direction, keys};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
@@ -105,10 +106,7 @@ impl Unique {
         if slices.outer * slices.inner == 1 {
             order.sort_unstable_by_key(|i| (keys[*i], *i));
         } else {
-            order.sort_unstable_by(|a, b| {
-                let by_keys = slices.keys(*a, keys).cmp(slices.keys(*b, keys));
-                by_keys.then(a.cmp(b))
-            });
+            order.sort_unstable_by(|a, b| slices.compare(*a, *b, keys));
         }
         let equal = |a: &usize, b: &usize| slices.keys(*a, keys).eq(slices.keys(*b, keys));
         let mut members: Vec<&[usize]> = collected(order.chunk_by(equal))?;
@@ -160,6 +158,14 @@ impl Slices {
             let start = (o * count + s) * inner;
             &keys[start..start + inner]
         })
+    }
+
+    /// The order of slices `a` and `b`, those with equal elements in the order that they come in. A function of its own, as
+    /// sorting compares in many places.
+    #[inline(never)]
+    fn compare(&self, a: usize, b: usize, keys: &[u64]) -> Ordering {
+        let by_keys = self.keys(a, keys).cmp(self.keys(b, keys));
+        by_keys.then(a.cmp(&b))
     }
 
     /// The positions of the elements of `chosen` slices, put together along the axis.
