@@ -116,13 +116,16 @@ pub(crate) unsafe fn tile<S: Simd, const H: usize, const N: usize, const SIDE: u
     tile: &Tile<S::T>,
     parts: EdgeFunctions<S>,
 ) {
-    // Without a step there is nothing that is not in a cache already.
-    let is_fetching = H >= LEAST_FETCHING && (!S::FETCHES_TAKE_TIME || tile.next.step != 0);
+    // Each is compiled only where it may be called, and there is one for each way of all tiles.
     // SAFETY: the caller's.
     unsafe {
-        match is_fetching {
-            true => packed_or_plain::<S, H, N, SIDE, true>(tile, parts),
-            false => packed_or_plain::<S, H, N, SIDE, false>(tile, parts),
+        if const { H < LEAST_FETCHING || SIDE != PACKED && SIDE != STRIDED_ROWS } {
+            packed_or_plain::<S, H, N, SIDE, false>(tile, parts);
+        } else if const { S::FETCHES_TAKE_TIME } && tile.next.step == 0 {
+            // There is nothing that is not in a cache already.
+            packed_or_plain::<S, H, N, SIDE, false>(tile, parts);
+        } else {
+            packed_or_plain::<S, H, N, SIDE, true>(tile, parts);
         }
     }
 }
@@ -153,35 +156,38 @@ unsafe fn packed_or_plain<
             #[inline(always)]
             |k| {
                 let mut columns = [S::zero(); N];
-                if SIDE == PACKED || SIDE == STRIDED_ROWS {
-                    for j in 0..N {
-                        columns[j] = S::load(packed.add(j * S::LANES));
-                    }
-                    if IS_FETCHING {
+                match SIDE {
+                    PACKED | STRIDED_ROWS => {
                         for j in 0..N {
-                            let at = j * S::LANES;
-                            if (at * size_of::<S::T>()).is_multiple_of(LINE) {
-                                S::fetch(next.wrapping_add(at));
-                            }
+                            columns[j] = S::load(packed.add(j * S::LANES));
                         }
-                        next = next.wrapping_add(tile.next.step);
+                        if IS_FETCHING {
+                            for j in 0..N {
+                                let at = j * S::LANES;
+                                if (at * size_of::<S::T>()).is_multiple_of(LINE) {
+                                    S::fetch(next.wrapping_add(at));
+                                }
+                            }
+                            next = next.wrapping_add(tile.next.step);
+                        }
+                        packed = packed.add(N * S::LANES);
                     }
-                    packed = packed.add(N * S::LANES);
-                } else if SIDE == SPREAD {
-                    for j in 0..N {
-                        let panel = packed.add(j / SPREAD_WIDTH * tile.panel_step);
-                        columns[j] = S::load(panel.add(j % SPREAD_WIDTH * S::LANES));
+                    SPREAD => {
+                        for j in 0..N {
+                            let panel = packed.add(j / SPREAD_WIDTH * tile.panel_step);
+                            columns[j] = S::load(panel.add(j % SPREAD_WIDTH * S::LANES));
+                        }
+                        packed = packed.add(SPREAD_WIDTH * S::LANES);
                     }
-                    packed = packed.add(SPREAD_WIDTH * S::LANES);
-                } else {
-                    let plain = tile.columns.add(*tile.offsets.add(k) as usize);
-                    for j in 0..N {
-                        let from = plain.add(vectors[j].from as usize);
-                        columns[j] = if SIDE == PLAIN {
-                            S::load(from)
-                        } else {
-                            S::load_first(from, vectors[j].load as usize)
-                        };
+                    _ => {
+                        let plain = tile.columns.add(*tile.offsets.add(k) as usize);
+                        for j in 0..N {
+                            let from = plain.add(vectors[j].from as usize);
+                            columns[j] = match SIDE {
+                                PLAIN => S::load(from),
+                                _ => S::load_first(from, vectors[j].load as usize),
+                            };
+                        }
                     }
                 }
                 columns
