@@ -45,11 +45,18 @@ pub fn extend<T>(list: &mut Vec<T>, items: impl IntoIterator<Item = T>) -> Resul
         return Ok(());
     }
     for item in items {
-        if list.len() == list.capacity() {
-            grow(list, 1)?;
-        }
-        list.push(item);
+        push(list, item)?;
     }
+    Ok(())
+}
+
+/// Adds an item at the end of `list`.
+#[inline]
+pub fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), TensorError> {
+    if list.len() == list.capacity() {
+        grow(list, 1)?;
+    }
+    list.push(item);
     Ok(())
 }
 
@@ -91,7 +98,8 @@ mod tests {
         );
         let mut list = vec![1];
         extend(&mut list, [2, 3]).unwrap();
-        assert_eq!(list, [1, 2, 3]);
+        push(&mut list, 4).unwrap();
+        assert_eq!(list, [1, 2, 3, 4]);
         assert_eq!(text("né"), Ok("né".to_owned()));
     }
 

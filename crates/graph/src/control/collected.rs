@@ -3,7 +3,7 @@
 use super::parts::{part, put, put_strings};
 use super::{ControlError, Slices};
 use vinelift_ops::TensorType;
-use vinelift_tensor::memory::{extend, filled};
+use vinelift_tensor::memory::{extend, filled, push};
 use vinelift_tensor::{ElementType, Shape, Tensor, TensorError};
 
 /// The parts of an output that there are so far. Where there is no memory for more, that is an error, however small each
@@ -156,7 +156,7 @@ impl InTurn {
         if !fits {
             return Err(misfit(first, shape, axis));
         }
-        extend(&mut self.extents, [shape[axis]])?;
+        push(&mut self.extents, shape[axis])?;
         let strings = part.strings().unwrap_or_default();
         extend(&mut self.strings, strings.iter().cloned())?;
         Ok(extend(&mut self.bytes, part.bytes().iter().copied())?)

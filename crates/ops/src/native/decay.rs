@@ -4,7 +4,7 @@ use super::real::Real;
 use crate::{OpError, Stop};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use vinelift_tensor::memory::{extend, filled, room_for};
+use vinelift_tensor::memory::{filled, push, room_for};
 
 /// Suppression that lowers scores.
 pub(super) struct Decay<R> {
@@ -42,7 +42,7 @@ impl<R: Real> Decay<R> {
         {
             stop.go_on()?;
             if known == selected.len() {
-                extend(&mut selected, [(i, scores[i])])?;
+                push(&mut selected, (i, scores[i]))?;
                 continue;
             }
             let before = scores[i];
@@ -53,7 +53,7 @@ impl<R: Real> Decay<R> {
             let Some(after) = after else { continue };
             scores[i] = after;
             if after == before {
-                extend(&mut selected, [(i, before)])?;
+                push(&mut selected, (i, before))?;
             } else if after > self.threshold {
                 heap.push(entry(i, after, selected.len()));
             }

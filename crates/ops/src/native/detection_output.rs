@@ -29,7 +29,7 @@ use crate::{
 };
 use serde::Deserialize;
 use serde::de::Error;
-use vinelift_tensor::memory::{collected, extend, room_for};
+use vinelift_tensor::memory::{collected, extend, push, room_for};
 use vinelift_tensor::order::sort_by_keys;
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
@@ -198,12 +198,12 @@ impl DetectionOutput {
                 }
                 let label = kept.class as f64 - f64::from(u8::from(self.decrease_label_id));
                 extend(&mut rows, [R::of(image as f64), R::of(label)])?;
-                extend(&mut rows, [score(kept.class, kept.prior)])?;
+                push(&mut rows, score(kept.class, kept.prior))?;
                 extend(&mut rows, rect.corners())?;
             }
         }
         // The end, unless there is no row left for it.
-        extend(&mut rows, [R::of(-1.0)])?;
+        push(&mut rows, R::of(-1.0))?;
         let shape = cx.output(0).shape.to_static();
         let shape = shape.ok_or_else(|| OpError::Shape("the shape is not known".to_owned()))?;
         rows.truncate(shape[2].saturating_mul(7));
@@ -244,14 +244,14 @@ impl DetectionOutput {
             for class in 1..classes {
                 let of_class = order.iter().copied().filter(|p| best[*p].0 == class);
                 stop.go_on()?;
-                extend(&mut candidates, [(class, collected(of_class)?)])?;
+                push(&mut candidates, (class, collected(of_class)?))?;
             }
         } else {
             for class in (0..classes).filter(foreground) {
                 let counts = |p: &usize| score(class, *p) > least;
                 stop.go_on()?;
                 let best = best_first((0..priors).filter(counts), top, |p| score(class, p))?;
-                extend(&mut candidates, [(class, best)])?;
+                push(&mut candidates, (class, best))?;
             }
         }
 

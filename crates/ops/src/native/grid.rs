@@ -7,7 +7,7 @@
 use super::boxes::{Overlap, Rect, Threshold};
 use super::real::Real;
 use crate::OpError;
-use vinelift_tensor::memory::{extend, filled};
+use vinelift_tensor::memory::{filled, push};
 
 /// The boxes that are compared at a time.
 const LANES: usize = 8;
@@ -50,7 +50,7 @@ impl<R: Real> Grid<R> {
         if !may_overlap {
             return Ok(());
         }
-        extend(&mut self.boxes, [rect])?;
+        push(&mut self.boxes, rect)?;
         if self.boxes.len() <= self.most {
             return self.put(&rect);
         }
@@ -70,9 +70,9 @@ impl<R: Real> Grid<R> {
         let place = self.places.of_box(rect);
         if self.numbers[place] == 0 {
             if self.cells.len().is_multiple_of(LANES) {
-                extend(&mut self.bounds, [Block::none()])?;
+                push(&mut self.bounds, Block::none())?;
             }
-            extend(&mut self.cells, [Cell::default()])?;
+            push(&mut self.cells, Cell::default())?;
             self.numbers[place] = u32::try_from(self.cells.len()).unwrap_or(u32::MAX);
         }
         let cell = self.numbers[place] as usize - 1;
@@ -158,7 +158,7 @@ impl<R: Real> Cell<R> {
     fn add(&mut self, rect: &Rect<R>, area: R) -> Result<(), OpError> {
         let lane = self.count % LANES;
         if lane == 0 {
-            extend(&mut self.blocks, [Block::none()])?;
+            push(&mut self.blocks, Block::none())?;
         }
         self.count += 1;
         if let Some(block) = self.blocks.last_mut() {

@@ -21,7 +21,7 @@ use crate::{
 };
 use serde::Deserialize;
 use std::iter::repeat_n;
-use vinelift_tensor::memory::{extend, room_for};
+use vinelift_tensor::memory::{extend, push, room_for};
 use vinelift_tensor::{Dim, ElementType, PartialShape, Tensor};
 
 pub(crate) static V1: OpDef = version(
@@ -178,12 +178,12 @@ impl Proposal {
             let counts = [before, after];
             let found = proposals::best(&found, counts, threshold, pixel, cx.stop(), |_| true)?;
             for proposal in &found {
-                extend(&mut boxes, [R::of(b as f64)])?;
+                push(&mut boxes, R::of(b as f64))?;
                 extend(&mut boxes, self.corners(proposal.rect, [height, width]))?;
-                extend(&mut scores, [proposal.score])?;
+                push(&mut scores, proposal.score)?;
             }
             if found.len() < after {
-                extend(&mut boxes, [R::of(-1.0)])?;
+                push(&mut boxes, R::of(-1.0))?;
             }
             let missing = (b + 1) * after - scores.len();
             extend(&mut scores, repeat_n(R::of(0.0), missing))?;

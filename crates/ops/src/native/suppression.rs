@@ -4,7 +4,7 @@ use super::boxes::{Overlap, Rect, Threshold};
 use super::grid::Grid;
 use super::real::Real;
 use crate::{OpError, Stop};
-use vinelift_tensor::memory::extend;
+use vinelift_tensor::memory::push;
 
 /// Goes through the positions `candidates` of boxes, the best first, and keeps those that no kept one suppresses; at most
 /// `most`.
@@ -59,7 +59,7 @@ fn select<R: Real>(
         }
         stop.go_on()?;
         if !is_suppressed(&kept, &threshold, i)? {
-            extend(&mut kept, [i])?;
+            push(&mut kept, i)?;
             threshold.lower();
         }
     }
