@@ -105,7 +105,7 @@ impl Phases<'_> {
             true => own,
             false => all,
         };
-        // What a plan relies on is noted for these alone.
+        // `quotient` and `product` note conditions that the plan relies on, so they are asked about the chosen phases alone.
         let stride = natural(steps.stride)?;
         let quotients = phases.whole.quotient(stride);
         Some(Phases {
@@ -185,10 +185,7 @@ impl Place<'_> {
     fn meets(&self, t: &Scalar) -> (Scalar, Scalar) {
         let t = index(self.taps as i64 - 1) - t;
         let element = &self.element - &t * self.steps.dilation;
-        match self.steps.stride {
-            1 => (element, t),
-            stride => (element, &self.tap + t * stride),
-        }
+        (element, &self.tap + t * self.steps.stride)
     }
 }
 
@@ -290,7 +287,7 @@ fn combinations(groups: &[Vec<Alike>]) -> Vec<Vec<Alike>> {
     })
 }
 
-/// What meets at the places of an image and a channel.
+/// The sum of products of one output: `outer` are its image and channel, `places` its coordinates.
 fn sum(cx: &mut Lower<'_>, outer: &[Scalar], places: &[Place<'_>], grouped: bool) -> Scalar {
     let ty = cx.element("data");
     let taps: Vec<usize> = places.iter().map(|place| place.taps).collect();

@@ -76,7 +76,7 @@ fn ran(def: &'static OpDef, dims: &[Dim], inputs: &[Tensor]) -> Tensor {
     run(def, &attributes, inputs)
 }
 
-/// What a tap does not meet is no summand: not even zero times infinity.
+/// A tap that meets no element adds nothing, not even zero times infinity.
 #[test]
 fn infinite_elements_stay_where_their_taps_fall() {
     let dim = Dim {
