@@ -129,7 +129,7 @@ pub struct Site {
 
 impl Stage {
     /// Whether it writes every element of its target once, each at the point of the same indices.
-    pub(crate) fn is_identity(&self, nest: &Nest) -> bool {
+    fn is_identity(&self, nest: &Nest) -> bool {
         let is_axis = |(i, a): (&Scalar, &Axis)| i.is_axis(a.id);
         let extents = self.domain.iter().map(|a| a.extent);
         self.at.len() == self.domain.len()

@@ -21,6 +21,10 @@ pub(super) fn guard_box(condition: &Scalar, domain: &[Axis]) -> Option<Vec<Insid
     let mut is_bounded = vec![false; domain.len()];
     let mut open = vec![condition.clone()];
     while let Some(condition) = open.pop() {
+        if condition.as_const() == Some(1) {
+            // It is true everywhere.
+            continue;
+        }
         let Kind::Binary(op, a, b) = condition.kind() else {
             return None;
         };

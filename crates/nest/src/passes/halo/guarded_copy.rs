@@ -63,7 +63,7 @@ impl GuardedCopy {
         };
         fill.as_const()?;
         let (from, to) = (nest.buf(*source), nest.buf(stage.target));
-        let is_copy = stage.mode == Mode::Set && stage.group.is_none() && stage.is_identity(nest);
+        let is_copy = stage.mode == Mode::Set && stage.group.is_none() && stage.covers(&to.shape);
         if !is_copy || *source == stage.target {
             return None;
         }
@@ -75,12 +75,13 @@ impl GuardedCopy {
             let dim = match form.terms.as_slice() {
                 [] if form.constant == 0 && *extent == 1 => None,
                 [(atom, 1)] if form.constant <= 0 => {
-                    let dim = stage.domain.iter().position(|a| atom.is_axis(a.id))?;
+                    let axis = stage.domain.iter().position(|a| atom.is_axis(a.id))?;
+                    let dim = stage.at.iter().position(|index| index == atom)?;
                     let below = form.constant.checked_neg()?;
-                    let whole = stage.domain[dim].extent.formula();
+                    let whole = stage.domain[axis].extent.formula();
                     let last = extent.formula().plus(&Formula::number(below))?;
-                    let high = &inside[dim].high;
-                    if inside[dim].low > below || *high != last && high != whole || used[dim] {
+                    let high = &inside[axis].high;
+                    if inside[axis].low > below || *high != last && high != whole || used[dim] {
                         return None;
                     }
                     used[dim] = true;

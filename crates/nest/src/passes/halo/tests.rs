@@ -213,6 +213,44 @@ fn copies_without_a_dim_have_it_where_others_have_a_border() {
     );
 }
 
+/// A copy with a dim of a single element, to which no axis belongs, or one that stands elsewhere in the domain.
+#[test]
+fn dims_of_a_single_element_need_no_axis() {
+    for single in [0, 3] {
+        let (mut nest, t) = picture(Role::Temporary);
+        let wide = nest.buffer("wide", F32, &[1, 6, 6, 8], Role::Temporary);
+        let mut domain = nest.axes(&[6, 6, 8]);
+        let [line, column, channel] = [0, 1, 2].map(|d| Scalar::axis(domain[d].id));
+        let row = line.clone() - 1;
+        let place = vec![row.clone(), column.clone(), channel.clone()];
+        let value = select(
+            boolean(true) & inside(&row, 0, 4),
+            nest.load(t, place),
+            zero(F32),
+        );
+        domain.insert(single, nest.axis(1));
+        nest.stages.push(Stage {
+            domain,
+            target: wide,
+            at: vec![index(0), line, column, channel],
+            mode: Mode::Set,
+            value,
+            layers: vec![],
+            group: None,
+        });
+        let y = nest.buffer("y", F32, &[6, 6, 8], Role::Output);
+        nest.define(vec![], y, |n, at| n.load(wide, [&[index(0)], at].concat()));
+        let stages = with_halos(nest);
+        assert_eq!(
+            stages[2..],
+            [
+                "for i<4, j<6, k<8: t[(i + 1), j, k] = (x[i, j, k] + x[i, j, k])",
+                "for i<6, j<6, k<8: y[i, j, k] = t[i, j, k]",
+            ]
+        );
+    }
+}
+
 #[test]
 fn a_copy_of_what_is_written_again_stays() {
     let (mut nest, t) = picture(Role::Temporary);

@@ -86,6 +86,8 @@ struct Place<'p> {
     element: Scalar,
     /// The first of these taps.
     tap: Scalar,
+    /// Whether elements that taps meet there may lie outside.
+    may_be_outside: bool,
 }
 
 impl Phases<'_> {
@@ -145,6 +147,16 @@ impl Phases<'_> {
             }
         };
         firsts.iter().zip(ends).map(group).collect()
+    }
+
+    /// Whether all elements that meet taps of a group are elements of the data.
+    fn are_inside(&self, group: &Alike) -> bool {
+        let Steps { dilation, data, .. } = *self.steps;
+        let reach = (group.taps as i64 - 1).checked_mul(dilation);
+        let behind = data.formula().minus(self.quotients.formula());
+        let left = behind.and_then(|behind| behind.as_number());
+        reach.is_some_and(|reach| group.element >= reach)
+            && left.is_some_and(|left| left >= group.element)
     }
 
     /// Whether the output is all outputs of all phases.
@@ -224,6 +236,7 @@ fn in_one_stage(cx: &mut Lower<'_>, phases: &[Phases<'_>], grouped: bool) {
                 taps,
                 element,
                 tap,
+                may_be_outside: true,
             }
         });
         let places: Vec<Place> = places.collect();
@@ -259,6 +272,7 @@ fn in_stages(cx: &mut Lower<'_>, phases: &[Phases<'_>], grouped: bool) {
                 taps: group.taps,
                 element: &axes[0] + group.element,
                 tap: &axes[1] + group.tap,
+                may_be_outside: !phases.are_inside(group),
             });
             let places: Vec<Place> = places.collect();
             let indices = dims.map(|((phases, group), axes)| {
@@ -295,15 +309,26 @@ fn sum(cx: &mut Lower<'_>, outer: &[Scalar], places: &[Place<'_>], grouped: bool
         return zero(ty);
     }
     let sum = sum_over(cx, outer, &taps, grouped, |cx, from, taps| {
-        let (mut at, mut is_inside) = (from.to_vec(), boolean(true));
+        let (mut at, mut guard) = (from.to_vec(), None);
         let mut met = Vec::with_capacity(places.len());
         for (place, t) in places.iter().zip(taps) {
             let (element, tap) = place.meets(t);
-            is_inside = is_inside & within_extent(&element, place.steps.data);
+            if place.may_be_outside {
+                let is_within = within_extent(&element, place.steps.data);
+                guard = Some(match guard {
+                    Some(guard) => guard & is_within,
+                    None => is_within,
+                });
+            }
             at.push(element);
             met.push(tap);
         }
-        (select(is_inside, cx.load("data", &at), zero(ty)), met)
+        let x = cx.load("data", &at);
+        let x = match guard {
+            Some(is_inside) => select(is_inside, x, zero(ty)),
+            None => x,
+        };
+        (x, met)
     });
     sum.cast(ty)
 }
