@@ -92,20 +92,14 @@ fn remainder_by(k: &Scalar, n: Extent, ranges: &mut Ranges) -> Scalar {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::{Axis, AxisId};
     use vinelift_tensor::symbols::Symbols;
 
     #[test]
     fn digits_of_one_index_are_one_index() {
         let mut symbols = Symbols::default();
         let [a, b, c] = [4, 5, 6].map(|n| symbols.add(n).unwrap());
-        let mut ranges = Ranges::new();
-        let axes = [0, 1].map(AxisId);
-        ranges.bind(&axes.map(|id| Axis {
-            id,
-            extent: 60.into(),
-        }));
-        let k = Scalar::axis(axes[0]) * 60 + Scalar::axis(axes[1]);
+        let (mut ranges, [i, j]) = Ranges::over([60, 60]);
+        let k = i * 60 + j;
         let of = |n: Extent| Scalar::extent(n);
         let shape = [a, b, 3.into(), c];
         let plane = c.times(3.into()).unwrap();

@@ -89,7 +89,6 @@ fn multiple(atom: &Scalar) -> Option<(Linear, Extent)> {
 mod tests {
     use super::*;
     use crate::build::index;
-    use crate::ir::Nest;
     use vinelift_tensor::symbols::Symbols;
 
     /// `(8·i + j)·s1 + 8·k + l` of blocks of 8×8 that cover a picture of `s0` lines, of which the last may be left out.
@@ -101,12 +100,9 @@ mod tests {
             let blocks = [lines, columns].map(|n| n.quotient(8.into()));
             (lines.product(columns), blocks)
         });
-        let mut nest = Nest::new();
-        let axes = [blocks[0], 8.into(), blocks[1], 8.into()].map(|n| nest.axis(n));
-        let mut ranges = Ranges::new();
-        ranges.bind(&axes);
+        let extents = [blocks[0], 8.into(), blocks[1], 8.into()];
+        let (mut ranges, [i, j, k, l]) = Ranges::over(extents);
         ranges.relations = symbols.relations();
-        let [i, j, k, l] = axes.map(|axis| Scalar::axis(axis.id));
         let line = i * 8 + j;
         let pixel = |line: &Scalar| (line.clone() * Scalar::extent(columns) + &k * 8) + &l;
         assert!(ranges.is_index(&pixel(&line), all));
@@ -127,11 +123,7 @@ mod tests {
         let n = symbols.add(5).unwrap();
         let wide = symbols.record(|| n.product(2.into()));
         let columns = symbols.record(|| wide.difference(1.into()));
-        let mut nest = Nest::new();
-        let axes = [n, columns].map(|extent| nest.axis(extent));
-        let mut ranges = Ranges::new();
-        ranges.bind(&axes);
-        let [i, j] = axes.map(|axis| Scalar::axis(axis.id));
+        let (mut ranges, [i, j]) = Ranges::over([n, columns]);
         let [n_, columns] = [n, columns].map(Scalar::extent);
         let x = i * columns + j;
         let sum = (&x / &n_ + 1) * &n_ + x.rem(n_.clone());
@@ -149,12 +141,8 @@ mod tests {
         let mut symbols = Symbols::default();
         let [lines, columns] = [5, 7].map(|n| symbols.add(n).unwrap());
         let all = symbols.record(|| lines.product(columns));
-        let mut nest = Nest::new();
-        let axes = [lines, 3.into(), columns, 3.into()].map(|n| nest.axis(n));
-        let mut ranges = Ranges::new();
-        ranges.bind(&axes);
+        let (mut ranges, [i, j, k, l]) = Ranges::over([lines, 3.into(), columns, 3.into()]);
         ranges.relations = symbols.relations();
-        let [i, j, k, l] = axes.map(|axis| Scalar::axis(axis.id));
         let (line, column) = (i + j - 1, &k + &l - 1);
         let inside = |x: &Scalar, n| x.ge(index(0)) & x.lt(Scalar::extent(n));
         let pixel = &line * Scalar::extent(columns) + &k + &l - 1;

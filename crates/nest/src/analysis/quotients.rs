@@ -224,18 +224,11 @@ fn by_constant(whole: &Scalar, op: Binary) -> Option<(Scalar, i64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::{Axis, AxisId};
 
     /// Element `64·i + j` by its digits in `[64, 56, 56]`, of which no division is by a factor of 64.
     #[test]
     fn digits_of_one_index_are_that_index() {
-        let axes = [(0, 3136), (1, 64)].map(|(id, extent): (u32, usize)| Axis {
-            id: AxisId(id),
-            extent: extent.into(),
-        });
-        let mut ranges = Ranges::new();
-        ranges.bind(&axes);
-        let [i, j] = axes.map(|axis| Scalar::axis(axis.id));
+        let (mut ranges, [i, j]) = Ranges::over([3136, 64]);
         let whole = i * 64 + j;
         let mut quotient =
             |x: &Scalar, c| divide(x, c, &mut ranges).map_or(x / c, Linear::into_scalar);
@@ -251,13 +244,7 @@ mod tests {
     /// Element `96·l + 48·k + i` by its digits in `[9, 3, 4, 8]`, of which two are what is left of `16·k + i` on its own.
     #[test]
     fn digits_of_a_part_of_an_index_are_that_part() {
-        let axes = [(0, 9), (1, 2), (2, 48)].map(|(id, extent): (u32, usize)| Axis {
-            id: AxisId(id),
-            extent: extent.into(),
-        });
-        let mut ranges = Ranges::new();
-        ranges.bind(&axes);
-        let [l, k, i] = axes.map(|axis| Scalar::axis(axis.id));
+        let (mut ranges, [l, k, i]) = Ranges::over([9, 2, 48]);
         let whole = l * 96 + k * 48 + i;
         let mut digit = |stride, extent| {
             let quotient = divided(&whole, stride, &mut ranges).into_scalar();
@@ -273,13 +260,7 @@ mod tests {
     /// keeps its digits, of whose sum with a quotient of another weight less would be known.
     #[test]
     fn digits_in_another_order_stay() {
-        let axes = [(0, 116), (1, 784)].map(|(id, extent): (u32, usize)| Axis {
-            id: AxisId(id),
-            extent: extent.into(),
-        });
-        let mut ranges = Ranges::new();
-        ranges.bind(&axes);
-        let [channel, point] = axes.map(|axis| Scalar::axis(axis.id));
+        let (mut ranges, [channel, point]) = Ranges::over([116, 784]);
         let (group, inside) = (channel.rem(index(2)), &channel / 2);
         let digits = [group * 58 + inside, &point / 28, point.rem(index(28))];
         let offset = flat_offset(&digits, &[784, 28, 1], &mut ranges);

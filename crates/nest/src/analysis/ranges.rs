@@ -217,22 +217,25 @@ pub(crate) fn ranges_of(stage: &Stage) -> Ranges {
 }
 
 #[cfg(test)]
+impl Ranges {
+    /// The ranges of new axes of these extents, and the axes.
+    pub(crate) fn over<const N: usize>(extents: [impl Into<Extent>; N]) -> (Ranges, [Scalar; N]) {
+        let mut nest = Nest::new();
+        let axes = extents.map(|extent| nest.axis(extent));
+        let mut ranges = Ranges::new();
+        ranges.bind(&axes);
+        (ranges, axes.map(|axis| Scalar::axis(axis.id)))
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::build::{index, inside, select};
-    use crate::ir::Nest;
-
-    fn axes<const N: usize>(extents: [usize; N]) -> (Ranges, [Scalar; N]) {
-        let mut nest = Nest::new();
-        let axes = extents.map(|n| nest.axis(n));
-        let mut ranges = Ranges::new();
-        ranges.bind(&axes);
-        (ranges, axes.map(|a| Scalar::axis(a.id)))
-    }
 
     #[test]
     fn follows_index_arithmetic() {
-        let (mut ranges, [i, j]) = axes([3, 5]);
+        let (mut ranges, [i, j]) = Ranges::over([3, 5]);
         let mut of = |x: Scalar| {
             let r = ranges.of(&x);
             (r.low, r.high)
@@ -249,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_guard_narrows_what_it_guards() {
-        let (mut ranges, [i, j]) = axes([6, 3]);
+        let (mut ranges, [i, j]) = Ranges::over([6, 3]);
         let x = &i * 2 + &j - 1;
         assert!(!ranges.of(&x).is_index_of(8));
         let guarded = select(inside(&x, 0, 8), x.clone(), index(0));

@@ -218,7 +218,7 @@ impl Ranges {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::{BufferId, Nest};
+    use crate::ir::BufferId;
     use vinelift_tensor::symbols::Symbols;
 
     /// The coordinates of a point of `[2, s0, s1]`, of those in blocks of 16 and of those from 16 before the last on.
@@ -231,12 +231,8 @@ mod tests {
             assert!(Extent::from(24).at_most(all));
             (all, all.quotient(16.into()))
         });
-        let mut nest = Nest::new();
-        let axes = [blocks, 16.into()].map(|n| nest.axis(n));
-        let mut ranges = Ranges::new();
-        ranges.bind(&axes);
+        let (mut ranges, [block, lane]) = Ranges::over([blocks, 16.into()]);
         ranges.relations = symbols.relations();
-        let [block, lane] = axes.map(|axis| Scalar::axis(axis.id));
         let last = Scalar::extent(all) - 16 + &lane;
         let before_last = Scalar::extent(all) - 16 + &lane.min(crate::build::index(10));
         for position in [block * 16 + &lane, last, before_last] {
@@ -258,12 +254,8 @@ mod tests {
             assert!(windows.product(7.into()).same(padded));
             windows
         });
-        let mut nest = Nest::new();
-        let axis = nest.axis(n);
-        let mut ranges = Ranges::new();
-        ranges.bind(&[axis]);
+        let (mut ranges, [point]) = Ranges::over([n]);
         ranges.relations = symbols.relations();
-        let point = Scalar::axis(axis.id);
         assert!(ranges.is_index(&(&point / 7), windows));
         assert!(!ranges.is_index(&(&point / 6), windows));
     }
@@ -273,10 +265,7 @@ mod tests {
     fn what_is_cut_to_a_dim_is_an_index() {
         let mut symbols = Symbols::default();
         let n = symbols.add(5).unwrap();
-        let mut nest = Nest::new();
-        let axis = nest.axis(n);
-        let mut ranges = Ranges::new();
-        ranges.bind(&[axis]);
+        let (mut ranges, [_]) = Ranges::over([n]);
         let x = Scalar::load(BufferId(0), Vec::new(), ElementType::I64);
         let last = Scalar::extent(n) - 1;
         let zero = crate::build::index(0);
@@ -299,12 +288,8 @@ mod tests {
             assert!(part.product(4.into()).same(n));
             (n.product(4.into()), part)
         });
-        let mut nest = Nest::new();
-        let axis = nest.axis(all);
-        let mut ranges = Ranges::new();
-        ranges.bind(&[axis]);
+        let (mut ranges, [i]) = Ranges::over([all]);
         ranges.relations = symbols.relations();
-        let i = Scalar::axis(axis.id);
         let place = (&i / 4) / Scalar::extent(part);
         let rest = i.rem(crate::build::index(4)) * 2 + 1;
         let row = ((&rest / 2) * 2 + &place / 2) * 2 + rest.rem(crate::build::index(2));
@@ -322,11 +307,7 @@ mod tests {
             assert!(rows[0].same(rows[1]) && rows[1].same(rows[2]));
             rows
         });
-        let mut nest = Nest::new();
-        let axes = [a, b].map(|n| nest.axis(n));
-        let mut ranges = Ranges::new();
-        ranges.bind(&axes);
-        let [i, j] = axes.map(|axis| Scalar::axis(axis.id));
+        let (mut ranges, [i, j]) = Ranges::over([a, b]);
         let place = i * Scalar::extent(b) + j;
         assert!(!ranges.is_index(&place, rows[2]));
         ranges.relations = symbols.relations();

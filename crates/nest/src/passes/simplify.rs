@@ -336,11 +336,7 @@ mod tests {
             simple(&[200], |a| rest(&a[0], 90)),
             "(((i / 96) * 90) + (i % 96))"
         );
-        let mut nest = Nest::new();
-        let axis = nest.axis(24);
-        let i = Scalar::axis(axis.id);
-        let mut ranges = Ranges::new();
-        ranges.bind(&[axis]);
+        let (mut ranges, [i]) = Ranges::over([24]);
         let at = [&i / 12, (&i / 4).rem(index(3)), i.rem(index(4))];
         assert_eq!(flat_offset(&at, &row_major(&[2, 3, 4]), &mut ranges), i);
     }
