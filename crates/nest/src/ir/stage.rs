@@ -41,7 +41,8 @@ impl Stage {
         self.value.selects() || self.at.iter().any(Scalar::selects)
     }
 
-    /// Whether its points may be computed in any order, and from a copy of what they read.
+    /// Whether its points may be computed in any order, and from a copy of what they read. Where several may fault, the first
+    /// does.
     pub(crate) fn is_unordered(&self) -> bool {
         let stands_alone = self.mode == Mode::Set && self.group.is_none() && !self.wraps();
         stands_alone && !self.loads().contains(&self.target)

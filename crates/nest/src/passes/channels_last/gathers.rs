@@ -13,8 +13,8 @@ use super::pictures::steps_along;
 use super::{moved_last, transpose};
 use crate::build;
 use crate::ir::{
-    Axis, AxisId, BufferId, FoldBounds, Kind, Mode, Nest, Role, Scalar, Stage, free_axes,
-    replace_axes, rewrite, rewrite_those, visit_folds, visit_those,
+    Axis, AxisId, BufferId, FoldBounds, Kind, Nest, Role, Scalar, Stage, free_axes, replace_axes,
+    rewrite, rewrite_those, visit_folds, visit_those,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_tensor::Extent;
@@ -69,12 +69,9 @@ struct Gathers {
 
 impl Gathers {
     fn of(nest: &Nest, stage: &Stage) -> Option<Gathers> {
-        // The first of several faults is that of the first point.
-        let keeps_order = stage.mode != Mode::Set || stage.group.is_some() || stage.wraps();
-        let is_plain = !stage.at.iter().any(Scalar::loads)
-            && !nest.buf(stage.target).ty.is_packed()
-            && !stage.loads().contains(&stage.target);
-        if keeps_order || !is_plain {
+        let is_plain =
+            !stage.at.iter().any(Scalar::loads) && !nest.buf(stage.target).ty.is_packed();
+        if !stage.is_unordered() || !is_plain {
             return None;
         }
         let (_, outer) = stage.domain.split_last()?;
