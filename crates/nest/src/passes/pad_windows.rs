@@ -5,8 +5,8 @@
 //!
 //! Without the copy, vectors cover only the interior of a row, and the columns at its borders are computed one by
 //! one. With it they cover whole rows. So it is with the borders around the interior where vectors lie along channels, if they are
-//! wide or most of the picture, or if extents with symbols do not say where they begin. A stage reads a copy where storing the copy is less work than those points; sums of products
-//! always do.
+//! wide or most of the picture, or if extents with symbols do not say where they begin. A stage reads a copy where storing the
+//! copy is less work than those points; sums of products always do.
 
 use crate::build::zero;
 use crate::ir::{Axis, AxisId, Kind, Nest, Scalar, Stage, free_axes, substitute, visit_folds};

@@ -221,7 +221,12 @@ fn in_one_stage(cx: &mut Lower<'_>, phases: &[Phases<'_>], grouped: bool) {
     cx.define(cx.output(0), |cx, at| {
         let places = phases.iter().zip(&at[2..]).map(|(phases, y)| {
             let steps = phases.steps;
-            let Steps { stride, begin, .. } = *steps;
+            let Steps {
+                stride,
+                begin,
+                kernel,
+                ..
+            } = *steps;
             let (element, tap) = match stride {
                 1 => (y + begin, index(0)),
                 _ => {
@@ -230,10 +235,9 @@ fn in_one_stage(cx: &mut Lower<'_>, phases: &[Phases<'_>], grouped: bool) {
                     (element, phase.rem(index(stride)))
                 }
             };
-            let taps = phases.groups()[0].taps;
             Place {
                 steps,
-                taps,
+                taps: usize::try_from(kernel / stride).unwrap_or(0),
                 element,
                 tap,
                 may_be_outside: true,
@@ -309,22 +313,18 @@ fn sum(cx: &mut Lower<'_>, outer: &[Scalar], places: &[Place<'_>], grouped: bool
         return zero(ty);
     }
     let sum = sum_over(cx, outer, &taps, grouped, |cx, from, taps| {
-        let (mut at, mut guard) = (from.to_vec(), None);
+        let (mut at, mut guards) = (from.to_vec(), Vec::new());
         let mut met = Vec::with_capacity(places.len());
         for (place, t) in places.iter().zip(taps) {
             let (element, tap) = place.meets(t);
             if place.may_be_outside {
-                let is_within = within_extent(&element, place.steps.data);
-                guard = Some(match guard {
-                    Some(guard) => guard & is_within,
-                    None => is_within,
-                });
+                guards.push(within_extent(&element, place.steps.data));
             }
             at.push(element);
             met.push(tap);
         }
         let x = cx.load("data", &at);
-        let x = match guard {
+        let x = match guards.into_iter().reduce(|a, b| a & b) {
             Some(is_inside) => select(is_inside, x, zero(ty)),
             None => x,
         };
