@@ -92,13 +92,10 @@ impl Settings {
                 .into_iter()
                 .find(|level| self.is(LEVEL, level.name()))
                 .unwrap_or(initial.level),
-            index_policy: if self.is(INDEX_POLICY, "error") {
-                IndexPolicy::Error
-            } else if self.is(INDEX_POLICY, "zero") {
-                IndexPolicy::Zero
-            } else {
-                IndexPolicy::Spec
-            },
+            index_policy: IndexPolicy::ALL
+                .into_iter()
+                .find(|policy| self.is(INDEX_POLICY, policy.name()))
+                .unwrap_or(initial.index_policy),
             specialization: Specialization::ALL
                 .into_iter()
                 .find(|which| self.is(SPECIALIZATION, which.name()))

@@ -300,14 +300,7 @@ pub(crate) fn level_parser() -> impl TypedValueParser<Value = Level> {
 }
 
 fn policy_parser() -> impl TypedValueParser<Value = IndexPolicy> {
-    named(
-        [IndexPolicy::Spec, IndexPolicy::Error, IndexPolicy::Zero],
-        |policy| match policy {
-            IndexPolicy::Spec => "spec",
-            IndexPolicy::Error => "error",
-            IndexPolicy::Zero => "zero",
-        },
-    )
+    named(IndexPolicy::ALL, IndexPolicy::name)
 }
 
 /// Accepts the names of `all`.

@@ -20,6 +20,20 @@ pub enum IndexPolicy {
     Zero,
 }
 
+impl IndexPolicy {
+    /// All of them.
+    pub const ALL: [IndexPolicy; 3] = [IndexPolicy::Spec, IndexPolicy::Error, IndexPolicy::Zero];
+
+    /// Lower-case name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            IndexPolicy::Spec => "spec",
+            IndexPolicy::Error => "error",
+            IndexPolicy::Zero => "zero",
+        }
+    }
+}
+
 /// The nest under construction, for [`crate::Op::lower`].
 pub struct Lower<'a> {
     nest: &'a mut Nest,

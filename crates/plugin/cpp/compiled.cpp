@@ -58,13 +58,11 @@ Compiled::Compiled(const std::shared_ptr<const ov::Model>& model, Ir ir, Interfa
       runs_(std::make_shared<Pool>(settings.streams())),
       callbacks_(std::make_shared<Here>()) {
     auto engine_model = read(ir_);
-    auto level = settings.level();
-    auto policy = settings.index_policy();
-    auto cache = settings.kv_cache_precision();
-    EngineSettings engine_settings{text(level), text(policy), text(cache), settings.dynamic_quantization_group_size(),
-                                   settings.threads_of_run()};
+    auto told = settings.of_engine();
+    std::vector<EngineSetting> engine_settings;
+    for (const auto& [key, value] : told) engine_settings.push_back({text(key), text(value)});
     EngineCompiled* compiled = nullptr;
-    check(engine().compile(engine_model.get(), &engine_settings, &compiled));
+    check(engine().compile(engine_model.get(), {engine_settings.data(), engine_settings.size()}, &compiled));
     compiled_ = CompiledHandle(compiled, engine().free_compiled);
 }
 
@@ -92,7 +90,9 @@ void Compiled::set_property(const ov::AnyMap& properties) {
 }
 
 ov::Any Compiled::get_property(const std::string& name) const {
-    return property_of_model(name, interface_.name, settings_);
+    EngineCounts counts{};
+    check(engine().statistics(compiled_.get(), &counts));
+    return property_of_model(name, interface_.name, counts, settings_);
 }
 
 }  // namespace vinelift

@@ -1,5 +1,5 @@
-// The engine, which is written in Rust: `Engine` is its table of functions. The structs are those of `ffi.rs`, `request.rs`
-// and `table.rs` in `src/plugin` of `vinelift-capi`.
+// The engine, which is written in Rust: `Engine` is its table of functions. The structs are those of `ffi.rs`, `model.rs`,
+// `request.rs` and `table.rs` in `src/plugin` of `vinelift-capi`.
 #pragma once
 
 #include <cstddef>
@@ -42,12 +42,17 @@ struct Outcome {
     char* message;
 };
 
-struct EngineSettings {
-    Text level;
-    Text index_policy;
-    Text kv_cache_precision;
-    size_t dynamic_quantization_group_size;
-    size_t threads;
+// A property that a model is compiled with.
+struct EngineSetting {
+    Text key;
+    Text value;
+};
+
+// What a model has compiled so far.
+struct EngineCounts {
+    size_t plans;
+    size_t code_bytes;
+    size_t packed_bytes;
 };
 
 struct Sink {
@@ -76,7 +81,8 @@ struct Engine {
     Outcome (*read)(Text xml, Slice<Bytes> parts, Keeper, EngineModel**);
     void (*free_model)(EngineModel*);
     Outcome (*unsupported)(const EngineModel*, void* context, void (*each)(void*, Text));
-    Outcome (*compile)(const EngineModel*, const EngineSettings*, EngineCompiled**);
+    Outcome (*compile)(const EngineModel*, Slice<EngineSetting>, EngineCompiled**);
+    Outcome (*statistics)(const EngineCompiled*, EngineCounts*);
     void (*free_compiled)(EngineCompiled*);
     Outcome (*create_request)(const EngineCompiled*, bool is_timed, EngineRequest**);
     void (*free_request)(EngineRequest*);

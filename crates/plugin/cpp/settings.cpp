@@ -6,8 +6,16 @@
 namespace vinelift {
 namespace {
 
+// Properties of the engine, whose values are texts that it checks.
 constexpr const char* level_key = "VINELIFT_LEVEL";
 constexpr const char* policy_key = "VINELIFT_INDEX_POLICY";
+constexpr const char* specialization_key = "VINELIFT_SPECIALIZATION";
+constexpr const char* vectors_key = "VINELIFT_VECTORS";
+
+// What a compiled model tells besides.
+constexpr const char* compilations_key = "VINELIFT_COMPILATIONS";
+constexpr const char* code_bytes_key = "VINELIFT_CODE_BYTES";
+constexpr const char* packed_bytes_key = "VINELIFT_PACKED_BYTES";
 
 struct Entry {
     std::string name;
@@ -41,6 +49,8 @@ const std::vector<Entry>& entries() {
         entry(ov::hint::num_requests, uint32_t(0)),
         text(level_key, "scheduled"),
         text(policy_key, "spec"),
+        text(specialization_key, "hot"),
+        text(vectors_key, "widest"),
         text("DEVICE_ID", ""),
         entry(ov::hint::inference_precision, ov::element::Type(ov::element::f32)),
         entry(ov::hint::execution_mode, ov::hint::ExecutionMode::ACCURACY),
@@ -143,17 +153,15 @@ std::vector<ov::PropertyName> Settings::names() {
 }
 
 bool Settings::is_profiling() const { return get(ov::enable_profiling.name()).as<bool>(); }
-std::string Settings::level() const { return get(level_key).as<std::string>(); }
-std::string Settings::index_policy() const { return get(policy_key).as<std::string>(); }
 
-std::string Settings::kv_cache_precision() const {
-    auto type = get(ov::hint::kv_cache_precision.name()).as<ov::element::Type>();
-    // `dynamic` leaves the choice to the device.
-    return type.is_dynamic() ? "f32" : type.get_type_name();
-}
-
-size_t Settings::dynamic_quantization_group_size() const {
-    return get(ov::hint::dynamic_quantization_group_size.name()).as<uint64_t>();
+std::vector<std::pair<std::string, std::string>> Settings::of_engine() const {
+    std::vector<std::pair<std::string, std::string>> all{
+        {ov::inference_num_threads.name(), std::to_string(threads_of_run())}};
+    for (const char* key :
+         {level_key, policy_key, specialization_key, vectors_key, ov::hint::dynamic_quantization_group_size.name(),
+          ov::hint::kv_cache_precision.name()})
+        all.emplace_back(key, get(key).as<std::string>());
+    return all;
 }
 
 size_t Settings::threads() const {
@@ -185,7 +193,8 @@ ov::Any property_of_device(const std::string& name, const Settings& settings) {
     if (name == "INTERNAL_SUPPORTED_PROPERTIES") return Names{read_only("CACHING_PROPERTIES")};
     if (name == "CACHING_PROPERTIES")
         return Names{read_only("FULL_DEVICE_NAME"), read_only("DEVICE_ARCHITECTURE"), read_only(level_key),
-                     read_only(policy_key), read_only(ov::hint::kv_cache_precision.name()),
+                     read_only(policy_key), read_only(specialization_key), read_only(vectors_key),
+                     read_only(ov::hint::kv_cache_precision.name()),
                      read_only(ov::hint::dynamic_quantization_group_size.name())};
     if (name == ov::available_devices.name()) return Strings{""};
     if (name == ov::device::full_name.name()) return string(engine().full_name());
@@ -203,10 +212,14 @@ ov::Any property_of_device(const std::string& name, const Settings& settings) {
     return value;
 }
 
-ov::Any property_of_model(const std::string& name, const std::string& model, const Settings& settings) {
+ov::Any property_of_model(const std::string& name, const std::string& model, const EngineCounts& counts,
+                          const Settings& settings) {
     if (name == ov::supported_properties.name())
-        return with_settings(
-            {"SUPPORTED_PROPERTIES", "NETWORK_NAME", "OPTIMAL_NUMBER_OF_INFER_REQUESTS", "EXECUTION_DEVICES"});
+        return with_settings({"SUPPORTED_PROPERTIES", "NETWORK_NAME", "OPTIMAL_NUMBER_OF_INFER_REQUESTS",
+                              "EXECUTION_DEVICES", compilations_key, code_bytes_key, packed_bytes_key});
+    if (name == compilations_key) return static_cast<uint64_t>(counts.plans);
+    if (name == code_bytes_key) return static_cast<uint64_t>(counts.code_bytes);
+    if (name == packed_bytes_key) return static_cast<uint64_t>(counts.packed_bytes);
     if (name == ov::model_name.name()) return model;
     if (name == ov::optimal_number_of_infer_requests.name()) return static_cast<uint32_t>(settings.streams());
     if (name == ov::execution_devices.name()) return std::vector<std::string>{device_name};

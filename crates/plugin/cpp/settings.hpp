@@ -22,18 +22,15 @@ public:
     static std::vector<ov::PropertyName> names();
 
     bool is_profiling() const;
-    // How many runs go on at a time, and how many threads each has.
+    // How many runs go on at a time.
     size_t streams() const;
-    size_t threads_of_run() const;
-    std::string level() const;
-    std::string index_policy() const;
-    // How caches are stored: the name of an element type.
-    std::string kv_cache_precision() const;
-    // The elements of a group in which factors of compressed weights are quantised; 0: they are not.
-    size_t dynamic_quantization_group_size() const;
+    // Keys and values of what the engine compiles a model with, as its C API has them.
+    std::vector<std::pair<std::string, std::string>> of_engine() const;
 
 private:
+    // How many threads all runs have, and each.
     size_t threads() const;
+    size_t threads_of_run() const;
 
     ov::AnyMap values_;
 };
@@ -42,6 +39,7 @@ private:
 ov::Any property_of_device(const std::string& name, const Settings& settings);
 
 // A property that tells of a compiled model; throws if there is none of that name.
-ov::Any property_of_model(const std::string& name, const std::string& model, const Settings& settings);
+ov::Any property_of_model(const std::string& name, const std::string& model, const EngineCounts& counts,
+                          const Settings& settings);
 
 }  // namespace vinelift

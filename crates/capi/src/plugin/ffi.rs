@@ -107,15 +107,8 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Engine(#[from] vinelift::Error),
     /// A setting that cannot be.
-    #[error("{key} must be one of {expected}, found `{found}`")]
-    Setting {
-        /// The property.
-        key: &'static str,
-        /// The values that it may have.
-        expected: String,
-        /// The value that was passed.
-        found: String,
-    },
+    #[error("{0}")]
+    Setting(String),
     /// A function of the C++ side failed, which knows why.
     #[error("the caller failed")]
     Caller,

@@ -1,24 +1,27 @@
 //! Models: reading, what in them cannot run, compiling.
 
 use super::ffi::{Failure, Keeper, Outcome, Slice, Text, guard, make};
+use crate::settings::Settings;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::ffi::c_void;
-use std::num::NonZeroUsize;
 use std::sync::{Arc, LazyLock};
 use vinelift::stack::with_large_stack;
-use vinelift::{CachePrecision, CompiledModel, Config, Core, Error, IndexPolicy, Level, Model};
+use vinelift::{CompiledModel, Core, Error, Model};
 
-/// How a model is compiled.
+/// One property that a model is compiled with.
 #[repr(C)]
-pub(crate) struct Settings {
-    level: Text,
-    index_policy: Text,
-    kv_cache_precision: Text,
-    /// 0: nothing is quantised that the model does not quantise.
-    dynamic_quantization_group_size: usize,
-    /// How many threads a run uses.
-    threads: usize,
+pub(crate) struct Setting {
+    key: Text,
+    value: Text,
+}
+
+/// What a model has compiled so far.
+#[repr(C)]
+pub(crate) struct Counts {
+    plans: usize,
+    code_bytes: usize,
+    packed_bytes: usize,
 }
 
 /// The constants of one node, where they are in memory.
@@ -104,18 +107,40 @@ pub(crate) unsafe extern "C" fn unsupported(
     })
 }
 
+/// Writes how many plans were compiled so far, and the bytes of their code and of packed constants.
+///
+/// # Safety
+/// The model is one that [`compile`] made; `counts` can be written.
+pub(crate) unsafe extern "C" fn statistics(
+    compiled: &CompiledModel,
+    counts: *mut Counts,
+) -> Outcome {
+    guard(|| {
+        let statistics = compiled.statistics();
+        // SAFETY: the caller's promise.
+        unsafe {
+            *counts = Counts {
+                plans: statistics.plans,
+                code_bytes: statistics.code_bytes,
+                packed_bytes: statistics.packed_bytes,
+            };
+        }
+        Ok(())
+    })
+}
+
 /// Compiles a model.
 ///
 /// # Safety
-/// The model is one that [`read`] made; the texts of the settings are there; `compiled` can be written.
+/// The model is one that [`read`] made; the settings and their texts are there; `compiled` can be written.
 pub(crate) unsafe extern "C" fn compile(
     model: &Model,
-    settings: &Settings,
+    settings: Slice<Setting>,
     compiled: *mut *mut CompiledModel,
 ) -> Outcome {
     guard(|| {
         // SAFETY: the caller's promise.
-        let config = unsafe { settings.config()? };
+        let config = unsafe { read_settings(settings)? }.config();
         let core = core()?;
         let made = with_large_stack(|| core.compile_model_with(model, config))?;
         // SAFETY: the caller's promise.
@@ -124,64 +149,46 @@ pub(crate) unsafe extern "C" fn compile(
     })
 }
 
-impl Settings {
-    /// # Safety
-    /// The texts are there.
-    unsafe fn config(&self) -> Result<Config, Failure> {
-        // SAFETY: the caller's promise.
-        let (level, policy) = unsafe { (self.level.to_text(), self.index_policy.to_text()) };
+/// # Safety
+/// The settings and their texts are there.
+unsafe fn read_settings(list: Slice<Setting>) -> Result<Settings, Failure> {
+    let mut settings = Settings::default();
+    // SAFETY: the caller's promise.
+    for Setting { key, value } in unsafe { list.items() } {
         // SAFETY: as above.
-        let cache = unsafe { self.kv_cache_precision.to_text() };
-        let caches = CachePrecision::ALL.map(|precision| (precision.name(), precision));
-        let levels = Level::ALL.map(|level| (level.name(), level));
-        let policies = [
-            ("spec", IndexPolicy::Spec),
-            ("error", IndexPolicy::Error),
-            ("zero", IndexPolicy::Zero),
-        ];
-        Ok(Config {
-            level: choose("VINELIFT_LEVEL", &levels, &level)?,
-            index_policy: choose("VINELIFT_INDEX_POLICY", &policies, &policy)?,
-            kv_cache_precision: choose("KV_CACHE_PRECISION", &caches, &cache)?,
-            threads: NonZeroUsize::new(self.threads),
-            ..Config::default()
-        }
-        .dynamic_quantization_group_size(self.dynamic_quantization_group_size))
+        let (key, value) = unsafe { (key.to_text(), value.to_text()) };
+        let set = settings.set(&key, &value);
+        set.map_err(|failure| Failure::Setting(failure.message))?;
     }
-}
-
-/// The value of that name.
-fn choose<T: Copy>(
-    key: &'static str,
-    values: &[(&'static str, T)],
-    name: &str,
-) -> Result<T, Failure> {
-    let found = values.iter().find(|(n, _)| n.eq_ignore_ascii_case(name));
-    let names = || values.iter().map(|(n, _)| *n).collect::<Vec<_>>();
-    found
-        .map(|(_, value)| *value)
-        .ok_or_else(|| Failure::Setting {
-            key,
-            expected: names().join(", "),
-            found: name.to_owned(),
-        })
+    Ok(settings)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::num::NonZeroUsize;
+    use vinelift::{CachePrecision, Config, IndexPolicy, Level};
+
+    fn config(pairs: &[(&'static str, &'static str)]) -> Result<Config, Failure> {
+        let text = |&(key, value)| Setting {
+            key: Text::of_text(key),
+            value: Text::of_text(value),
+        };
+        let settings: Vec<Setting> = pairs.iter().map(text).collect();
+        // SAFETY: the texts are static.
+        unsafe { read_settings(Slice::of(&settings)) }.map(|settings| settings.config())
+    }
 
     #[test]
     fn settings_are_read() {
-        let settings = |level: &'static str, cache: &'static str| Settings {
-            level: Text::of_text(level),
-            index_policy: Text::of_text("zero"),
-            kv_cache_precision: Text::of_text(cache),
-            dynamic_quantization_group_size: 64,
-            threads: 3,
-        };
-        // SAFETY: the texts are static.
-        let config = unsafe { settings("Fused", "u8").config() }.unwrap();
+        let config = config(&[
+            ("VINELIFT_LEVEL", "Fused"),
+            ("VINELIFT_INDEX_POLICY", "zero"),
+            ("KV_CACHE_PRECISION", "u8"),
+            ("DYNAMIC_QUANTIZATION_GROUP_SIZE", "64"),
+            ("INFERENCE_NUM_THREADS", "3"),
+        ])
+        .unwrap();
         assert_eq!(config.level, Level::Fused);
         assert_eq!(config.index_policy, IndexPolicy::Zero);
         assert_eq!(config.kv_cache_precision, CachePrecision::U8);
@@ -190,15 +197,18 @@ mod tests {
             NonZeroUsize::new(64)
         );
         assert_eq!(config.threads, NonZeroUsize::new(3));
-        // SAFETY: as above.
-        let message = |level, cache| unsafe { settings(level, cache).config() }.unwrap_err();
+    }
+
+    #[test]
+    fn values_that_a_setting_cannot_have() {
+        let message = |key, value| config(&[(key, value)]).unwrap_err().to_string();
         assert_eq!(
-            message("fast", "f32").to_string(),
-            "VINELIFT_LEVEL must be one of interpreted, fused, compiled, scheduled, found `fast`"
+            message("VINELIFT_LEVEL", "fast"),
+            "property VINELIFT_LEVEL must be one of interpreted, fused, compiled, scheduled, found `fast`"
         );
         assert_eq!(
-            message("fused", "i4").to_string(),
-            "KV_CACHE_PRECISION must be one of f32, f16, bf16, u8, found `i4`"
+            message("KV_CACHE_PRECISION", "i4"),
+            "property KV_CACHE_PRECISION must be one of f32, f16, bf16, u8, dynamic, found `i4`"
         );
     }
 }

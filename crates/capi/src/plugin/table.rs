@@ -1,7 +1,7 @@
 //! The functions that the C++ side calls: `Engine` of `crates/plugin/cpp/engine.hpp`, in the same order.
 
 use super::ffi::{Keeper, Outcome, Slice, Text, View, free, free_message};
-use super::model::Settings;
+use super::model::{Counts, Setting};
 use super::request::{Each, Request, Sink, TimeOfKernel};
 use super::{machine, model, request, variables};
 use std::ffi::{c_char, c_void};
@@ -20,7 +20,8 @@ pub(crate) struct Engine {
     read: unsafe extern "C" fn(Text, Slice<Slice<u8>>, Keeper, *mut *mut Model) -> Outcome,
     free_model: unsafe extern "C" fn(*mut Model),
     unsupported: unsafe extern "C" fn(&Model, *mut c_void, EachText) -> Outcome,
-    compile: unsafe extern "C" fn(&Model, &Settings, *mut *mut CompiledModel) -> Outcome,
+    compile: unsafe extern "C" fn(&Model, Slice<Setting>, *mut *mut CompiledModel) -> Outcome,
+    statistics: unsafe extern "C" fn(&CompiledModel, *mut Counts) -> Outcome,
     free_compiled: unsafe extern "C" fn(*mut CompiledModel),
     create_request: unsafe extern "C" fn(&CompiledModel, bool, *mut *mut Request) -> Outcome,
     free_request: unsafe extern "C" fn(*mut Request),
@@ -42,6 +43,7 @@ pub(crate) static ENGINE: Engine = Engine {
     free_model: free::<Model>,
     unsupported: model::unsupported,
     compile: model::compile,
+    statistics: model::statistics,
     free_compiled: free::<CompiledModel>,
     create_request: request::create,
     free_request: free::<Request>,

@@ -65,6 +65,7 @@ def test_the_model_may_go(core):
         {"INFERENCE_PRECISION_HINT": ov.Type.bf16, "KV_CACHE_PRECISION": ov.Type.u8, "CACHE_DIR": ""},
         {"EXECUTION_MODE_HINT": "ACCURACY", "ENABLE_CPU_PINNING": False, "LOG_LEVEL": "LOG_NONE"},
         {"VINELIFT_LEVEL": "interpreted", "VINELIFT_INDEX_POLICY": "error"},
+        {"VINELIFT_SPECIALIZATION": "always", "VINELIFT_VECTORS": "128"},
     ],
 )
 def test_properties(core, config):
@@ -79,8 +80,10 @@ def test_properties(core, config):
         ({"PERFORMANCE_HINT": "FAST"}, "PERFORMANCE_HINT cannot be `FAST`"),
         ({"INFERENCE_NUM_THREADS": -3}, "must be from 0 to 4096, found -3"),
         ({"VINELIFT_LEVEL": "fast"}, "VINELIFT_LEVEL must be one of interpreted, fused, compiled, scheduled, found `fast`"),
+        ({"VINELIFT_SPECIALIZATION": "cold"}, "VINELIFT_SPECIALIZATION must be one of generic, hot, always, found `cold`"),
+        ({"VINELIFT_VECTORS": 64}, "VINELIFT_VECTORS must be one of widest, 256, 128, found `64`"),
         ({"DEVICE_ID": "1"}, "there is one device VINELIFT"),
-        ({"KV_CACHE_PRECISION": ov.Type.i8}, "KV_CACHE_PRECISION must be one of f32, f16, bf16, u8, found `i8`"),
+        ({"KV_CACHE_PRECISION": ov.Type.i8}, "KV_CACHE_PRECISION must be one of f32, f16, bf16, u8, dynamic, found `i8`"),
     ],
 )
 def test_wrong_properties(core, config, message):
@@ -92,10 +95,23 @@ def test_properties_of_a_compiled_model(core):
     compiled = core.compile_model(dense(), DEVICE, {"NUM_STREAMS": 2, "PERFORMANCE_HINT": "THROUGHPUT"})
     assert compiled.get_property("NUM_STREAMS") == 2
     assert compiled.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS") == 2
+    assert compiled.get_property("VINELIFT_SPECIALIZATION") == "hot"
     with pytest.raises(RuntimeError, match="cannot be changed"):
         compiled.set_property({"NUM_STREAMS": 1})
     with pytest.raises(RuntimeError, match="Unsupported property NO_SUCH"):
         compiled.get_property("NO_SUCH")
+
+
+@pytest.mark.parametrize(("specialization", "plans"), [("generic", 1), ("always", 3)])
+def test_compilations_are_counted(core, specialization, plans):
+    model = dense()
+    model.reshape({"x": [-1, 3]})
+    compiled = core.compile_model(model, DEVICE, {"VINELIFT_SPECIALIZATION": specialization})
+    for rows in [4, 7, 9, 4, 7]:
+        compiled([np.ones((rows, 3), np.float32)])
+    assert compiled.get_property("VINELIFT_COMPILATIONS") == plans
+    assert compiled.get_property("VINELIFT_CODE_BYTES") > 0
+    assert compiled.get_property("VINELIFT_PACKED_BYTES") >= 0
 
 
 def test_queue_with_callbacks(core):

@@ -21,7 +21,10 @@ range_for_streams = Key("RANGE_FOR_STREAMS")
 supported_properties = Key("SUPPORTED_PROPERTIES")
 
 # Those of this engine.
+code_bytes = Key("VINELIFT_CODE_BYTES")
+compilations = Key("VINELIFT_COMPILATIONS")
 index_policy = Key("VINELIFT_INDEX_POLICY")
 level = Key("VINELIFT_LEVEL")
+packed_bytes = Key("VINELIFT_PACKED_BYTES")
 specialization = Key("VINELIFT_SPECIALIZATION")
 vectors = Key("VINELIFT_VECTORS")
