@@ -16,6 +16,8 @@ pub(crate) struct Engine<T: Number> {
     pub(crate) packed: &'static [&'static [TileFn<T>]],
     /// As `packed`, of rows that lie apart.
     pub(crate) strided: &'static [&'static [TileFn<T>]],
+    /// As `strided`, with a list of the steps that are taken; none of words.
+    pub(crate) live: &'static [&'static [TileFn<T>]],
     pub(crate) plain: &'static [&'static [TileFn<T>]],
     pub(crate) edge: &'static [TileFn<T>],
     pub(crate) packing: Packing<T>,
@@ -88,6 +90,14 @@ macro_rules! define_engine {
             /// # Safety
             /// as [`tile::TileFn`].
             #[$feature]
+            pub(super) unsafe fn live<const H: usize, const N: usize>(t: &Tile<<$simd as Simd>::T>) {
+                // SAFETY: the caller's.
+                unsafe { tile::tile::<$simd, H, N, { tile::LIVE_STEPS }>(t, PARTS) }
+            }
+
+            /// # Safety
+            /// as [`tile::TileFn`].
+            #[$feature]
             pub(super) unsafe fn plain<const H: usize, const N: usize>(t: &Tile<<$simd as Simd>::T>) {
                 // SAFETY: the caller's.
                 unsafe { tile::tile::<$simd, H, N, { tile::PLAIN }>(t, PARTS) }
@@ -137,6 +147,7 @@ macro_rules! define_engine {
             group: 1,
             packed: &[$(engine::tiles!($module packed $n [$($h)+])),+],
             strided: &[$(engine::tiles!($module strided $n [$($h)+])),+],
+            live: &[$(engine::tiles!($module live $n [$($h)+])),+],
             plain: &[$(engine::tiles!($module plain $n [$($h)+])),+],
             edge: engine::edges!($module $([$($h)+])+),
             packing: Packing::Elements {
@@ -202,6 +213,7 @@ macro_rules! define_byte_engine {
             group: $group,
             packed: &[$(engine::tiles!($module packed $n [$($h)+])),+],
             strided: &[$(engine::tiles!($module strided $n [$($h)+])),+],
+            live: &[],
             plain: &[],
             edge: &[],
             packing: Packing::Words {

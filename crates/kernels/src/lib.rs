@@ -36,6 +36,9 @@
 //! address of each row (those of AVX-512 load it), where the lines of a tile's rows crowd a few sets of a cache, or where many
 //! panels of columns would have the caches fetch lines that lie far apart again and again.
 //!
+//! Where windows reach beyond a picture whose border of zeros is known ([`Padding`]), tiles leave out the steps at which all of
+//! their rows have zeros, if the weights are finite: sums stay the same.
+//!
 //! Some machines run an instruction of 512 bits as two halves ([`Isa::Avx512Halves`]): a multiply-add then takes as long as two of
 //! 256 bits. What is left of the advantage is that there are twice the registers and half the instructions, so that a contraction
 //! has tiles of 512 bits unless their last vectors are so empty that 256 bits do more.
@@ -164,6 +167,7 @@ mod memory;
 mod narrow;
 mod pack;
 mod packed;
+mod padding;
 mod partition;
 mod peak;
 mod points;
@@ -185,6 +189,7 @@ pub use isa::Isa;
 pub use layout::Layout;
 pub use narrow::Narrow;
 pub use packed::{Form, Packed};
+pub use padding::Padding;
 pub use partition::TaskPartition;
 pub use peak::{Peak, peak};
 pub use prepared::PreparedContraction;

@@ -10,6 +10,7 @@ use crate::geometry::{
 };
 use crate::groups::{Groups, Side};
 use crate::pack::Packing;
+use crate::padding::{LiveSteps, Padding};
 use crate::simd::HasEngine;
 use crate::tile::SPREAD_WIDTH;
 use crate::words::{Overlap, RowWords};
@@ -55,6 +56,8 @@ pub struct PreparedContraction {
     pub(crate) has_coded_tiles: bool,
     /// How many words of rows a product of matrices takes, if tiles have their sums in matrix registers; otherwise 0.
     pub(crate) row_line: usize,
+    /// The steps that tiles of each panel of rows take, if padding is left out.
+    pub(crate) live: Option<LiveSteps>,
     /// How many packed panels a tile of all rows takes, if there are so few of them.
     pub(crate) panels_at_once: usize,
     pub(crate) packed: ColumnVectors,
@@ -208,6 +211,7 @@ impl PreparedContraction {
             lanes,
             has_coded_tiles,
             row_line,
+            live: None,
             panels_at_once,
             packed,
             plain,
@@ -224,6 +228,20 @@ impl PreparedContraction {
             columns: column_side,
             batch: groups.batch,
         })
+    }
+
+    /// Has tiles leave out products with zeros of the `padding` from now on, where there are enough of these and all elements of
+    /// the right operand are finite, which is only asked then. Results are the same.
+    pub fn leave_out_padding(&mut self, padding: &[Padding], is_finite: impl FnOnce() -> bool) {
+        if !self.exchanged && self.group == 1 && self.narrow.is_none() {
+            let live = LiveSteps::of(&self.rows, &self.batch, self.panels_of_rows(), padding);
+            self.live = live.filter(|_| is_finite());
+        }
+    }
+
+    /// Whether tiles leave out padding, so that the right operand must be finite.
+    pub fn leaves_out_padding(&self) -> bool {
+        self.live.is_some()
     }
 
     /// How many operations a run does: two for each multiply-add.
@@ -282,6 +300,23 @@ impl PreparedContraction {
         } else {
             (high + (row - high) / self.low * self.low, self.low)
         }
+    }
+
+    /// The number of the row panel that starts at `row`.
+    pub(crate) fn row_panel_number(&self, row: usize) -> usize {
+        let high = self.higher * (self.low + 1);
+        match row < high {
+            true => row / (self.low + 1),
+            false => self.higher + (row - high) / self.low,
+        }
+    }
+
+    /// The rows of each row panel.
+    pub(crate) fn panels_of_rows(&self) -> impl Iterator<Item = Range<usize>> {
+        let all = 0..self.rows.points.len();
+        let first = self.row_panel(0);
+        let tiles = (!all.is_empty()).then(|| self.row_tiles(all, first));
+        tiles.into_iter().flatten().map(|tile| tile.rows)
     }
 
     /// The rows of `block`, whose first is in `panel`, in tiles: panels, or the parts of panels that lie in it.

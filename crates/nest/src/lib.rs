@@ -42,9 +42,9 @@ mod math;
 mod passes;
 
 pub use analysis::{
-    Aliases, BoundChunks, BoundFootprint, Coding, Contraction, Effects, Factor, Footprint,
+    Aliases, Border, BoundChunks, BoundFootprint, Coding, Contraction, Effects, Factor, Footprint,
     GroupRows, Groups, Interval, ParallelChunks, Points, Ranges, Scan, Stride, Strided, ValueRange,
-    VerifyError, Work, kernel_ranges, value_ranges, verify,
+    VerifyError, Work, are_finite, kernel_ranges, value_ranges, verify,
 };
 pub use interpret::{BufferBytes, InterpretError, interpret, interpret_until};
 pub use ir::{

@@ -54,19 +54,30 @@ impl Network<'_> {
         stride: usize,
         pads: [usize; 2],
     ) -> Value {
+        let channels = weights[..weights.len() - 3].iter().product();
         let ty = match weights.len() {
             5 => "GroupConvolution",
             _ => "Convolution",
         };
-        let channels = weights[..weights.len() - 3].iter().product();
-        let [begin, end] = pads;
+        let weights = self.constant(weights);
+        self.windows(ty, [x, &weights], channels, (stride, 1), pads)
+    }
+
+    /// The same with these weights, for so many channels, of windows whose points are `dilation` apart.
+    fn windows(
+        &mut self,
+        ty: &str,
+        [x, weights]: [&Value; 2],
+        channels: usize,
+        (stride, dilation): (usize, usize),
+        [begin, end]: [usize; 2],
+    ) -> Value {
         let attributes = format!(
-            "strides=\"{stride},{stride}\" dilations=\"1,1\" pads_begin=\"{begin},{begin}\" \
+            "strides=\"{stride},{stride}\" dilations=\"{dilation},{dilation}\" pads_begin=\"{begin},{begin}\" \
              pads_end=\"{end},{end}\" auto_pad=\"explicit\""
         );
-        let weights = self.constant(weights);
         let bias = self.constant(&[1, channels, 1, 1]);
-        let sums = self.layer(ty, "opset1", &attributes, &[x, &weights]);
+        let sums = self.layer(ty, "opset1", &attributes, &[x, weights]);
         let biased = self.layer("Add", "opset1", "auto_broadcast=\"numpy\"", &[&sums, &bias]);
         self.layer("Relu", "opset1", "", &[&biased])
     }
@@ -203,6 +214,46 @@ fn rows_that_tasks_make_give_the_same_bits() {
                 true => assert!(count > 0, "{size:?}, {vectors:?}: {kernels:?}"),
                 false => assert_eq!(count, 0, "{size:?}, {level:?}, {vectors:?}: {kernels:?}"),
             }
+        });
+    }
+}
+
+/// Convolutions of windows with borders, whose points are up to six apart, of which one weight is `weight`.
+fn dilated(core: &Core, size: [usize; 2], weight: f32) -> Model {
+    let (mut net, x) = Network::over(core, size, 9);
+    let mut picture = net.convolution(&x, &[32, 3, 3, 3], 1, [1, 1]);
+    for dilation in [1, 6, 2] {
+        let mut weights = net.random.fractions(32 * 32 * 9);
+        weights[4] = weight;
+        let weights = net.graph.floats(&[32, 32, 3, 3], &weights);
+        let pads = [dilation; 2];
+        picture = net.windows("Convolution", [&picture, &weights], 32, (1, dilation), pads);
+    }
+    net.graph.model(core, &[picture]).unwrap()
+}
+
+/// Products with the zeros around a small picture are left out, unless a weight makes them NaN.
+#[test]
+fn what_leaves_out_padding_gives_the_same_bits() {
+    let core = Core::new().unwrap();
+    let cases = [
+        ([9, 11], 0.5, true),
+        ([9, 11], f32::INFINITY, false),
+        ([9, 11], f32::NAN, false),
+        ([14, 14], 0.5, true),
+        ([7, 7], -0.0, true),
+    ];
+    for (size, weight, leaves_out) in cases {
+        let model = dilated(&core, size, weight);
+        check_all_ways(&core, &model, size, |level, vectors, kernels| {
+            let count = kernels.iter().filter(|k| k.how.contains("without padding"));
+            let may_be = level == Level::Scheduled && vectors != Vectors::Bits128 && has_avx2();
+            let is_some = count.count() > 0;
+            assert_eq!(
+                is_some,
+                leaves_out && may_be,
+                "{size:?}, {level:?}, {vectors:?}: {kernels:?}"
+            );
         });
     }
 }

@@ -232,7 +232,20 @@ impl<T: HasEngine> Run<'_, T> {
                 true => tile.row_points = kernel.rows.points[row_tile.rows.clone()].as_ptr(),
                 false => (tile.rows, tile.rows_step) = self.rows(at, &row_tile),
             }
-            tile.row_offsets = kernel.row_out[row_tile.rows].as_ptr();
+            tile.row_offsets = kernel.row_out[row_tile.rows.clone()].as_ptr();
+            if let Some(live) = self.live_steps(at, &row_tile) {
+                let width = n * kernel.lanes;
+                let tile = Tile {
+                    k: live.len(),
+                    row_steps: steps.as_ptr(),
+                    live: live.as_ptr(),
+                    columns: tile.columns.wrapping_sub(at.k * width),
+                    ..tile
+                };
+                // SAFETY: the caller's; all steps are of the block, and the micro-kernel is for as many rows and vectors.
+                unsafe { engine.live[n - 1][h - 1](&tile) }
+                continue;
+            }
             tile.next = ahead.of(number);
             // SAFETY: the caller's; each micro-kernel is for as many rows and vectors as the tile has.
             unsafe {
@@ -248,6 +261,14 @@ impl<T: HasEngine> Run<'_, T> {
         }
     }
 
+    /// The steps that a tile of a block takes, if padding is left out of it.
+    fn live_steps(&self, at: &At<'_, T>, tile: &RowTile) -> Option<&[u32]> {
+        let blocks = self.plan.live.as_ref()?;
+        let panel = self.kernel.row_panel_number(tile.panel.0);
+        let live = self.kernel.live.as_ref()?;
+        live.steps(panel, at.k / self.plan.k_block, blocks)
+    }
+
     /// A tile of a panel, which is in the group that starts with `first`: all but its rows and what is fetched.
     fn tile(&self, at: &At<'_, T>, first: &ColumnPanel, panel: &ColumnPanel) -> Tile<T> {
         let Run { kernel, plan, .. } = self;
@@ -259,6 +280,7 @@ impl<T: HasEngine> Run<'_, T> {
             rows_step: 0,
             row_points: std::ptr::null(),
             row_steps: std::ptr::null(),
+            live: std::ptr::null(),
             row_line: kernel.row_line,
             columns: self.columns(at.columns, first, panel, at.k, at.count),
             rows_ahead: self.rows_ahead(),

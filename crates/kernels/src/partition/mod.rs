@@ -8,6 +8,7 @@ use std::ops::Range;
 use crate::PreparedContraction;
 use crate::pack::MOST_POINTS;
 use crate::packed::Form;
+use crate::padding::LiveBlocks;
 
 /// How the runs of a [`PreparedContraction`] are divided into tasks.
 ///
@@ -25,6 +26,8 @@ pub struct TaskPartition {
     pub(crate) group: usize,
     /// Whether tiles take coded columns as they are, if there are tiles for the coding.
     pub(crate) in_tiles: bool,
+    /// Where blocks of `k` begin in the lists of steps, if tiles leave out padding.
+    pub(crate) live: Option<LiveBlocks>,
     pub(crate) parts: Vec<TaskShare>,
     pub(crate) packing: usize,
     element: usize,
@@ -215,11 +218,18 @@ impl PreparedContraction {
             ColumnSource::Shared => tasks.min(self.columns.copies * panels.len()).max(1),
             _ => 0,
         };
-        let name = self.describe(rows, columns, in_tiles);
+        let leaves_out = rows == RowSource::Strided && !in_tiles;
+        let live = self.live.as_ref().filter(|_| leaves_out);
+        let live = live.map(|live| live.blocks(k_block.max(1), self.k));
+        let mut name = self.describe(rows, columns, in_tiles);
+        if live.is_some() {
+            name.push_str(", without padding");
+        }
         TaskPartition {
             rows,
             columns,
             in_tiles,
+            live,
             k_block: k_block.max(1),
             row_block,
             group,

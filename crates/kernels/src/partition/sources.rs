@@ -165,13 +165,17 @@ impl PreparedContraction {
         };
         // Tiles have a register for the address of each row, or the time to load it.
         let fits = self.height <= ADDRESSED_ROWS || self.isa.instructions() == Isa::Avx512;
+        // Packed rows are of all steps.
+        const MUCH: usize = 8;
+        let leaves_out = self.live.as_ref().is_some_and(|live| live.leave_out(MUCH));
         has_tiles
             && fits
-            && match self.rows.spacing {
-                Spacing::Runs => self.rows_have_room(columns, panels),
-                Spacing::Apart => panels <= 8,
-                Spacing::Crowded => false,
-            }
+            && (leaves_out
+                || match self.rows.spacing {
+                    Spacing::Runs => self.rows_have_room(columns, panels),
+                    Spacing::Apart => panels <= 8,
+                    Spacing::Crowded => false,
+                })
     }
 
     /// Whether tiles could take elements or words of rows from where they are: bytes that are widened first must be fewer than

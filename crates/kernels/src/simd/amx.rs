@@ -249,6 +249,7 @@ macro_rules! bytes {
             group: 4,
             packed: &tables!($module, packed),
             strided: &tables!($module, strided),
+            live: &[],
             plain: &[],
             edge: &[],
             packing: Packing::Words {

@@ -31,6 +31,8 @@ pub(crate) struct Tile<T> {
     /// Where they lie apart: the offset of each row, and of each `k`.
     pub(crate) row_points: *const u32,
     pub(crate) row_steps: *const u32,
+    /// The steps that are taken, if these are not all: `row_steps` and `columns` are those of step 0 then.
+    pub(crate) live: *const u32,
     /// How many words of a row lie beside each other from each step of a multiple of as many on; 0 if that is of no use.
     #[cfg_attr(
         not(target_arch = "x86_64"),
@@ -100,6 +102,8 @@ pub(crate) const EDGE: u8 = 2;
 pub(crate) const SPREAD: u8 = 3;
 /// As [`PACKED`], with rows that lie apart.
 pub(crate) const STRIDED_ROWS: u8 = 4;
+/// As [`STRIDED_ROWS`], of those steps that a list names.
+pub(crate) const LIVE_STEPS: u8 = 5;
 
 /// The vectors of the panels that tiles take several of.
 pub(crate) const SPREAD_WIDTH: usize = 2;
@@ -172,6 +176,12 @@ unsafe fn packed_or_plain<
                         }
                         packed = packed.add(N * S::LANES);
                     }
+                    LIVE_STEPS => {
+                        let step = tile.columns.add(k * N * S::LANES);
+                        for j in 0..N {
+                            columns[j] = S::load(step.add(j * S::LANES));
+                        }
+                    }
                     SPREAD => {
                         for j in 0..N {
                             let panel = packed.add(j / SPREAD_WIDTH * tile.panel_step);
@@ -206,7 +216,7 @@ unsafe fn sums<S: Simd, const H: usize, const N: usize, const SIDE: u8>(
     parts: EdgeFunctions<S>,
     mut columns: impl FnMut(usize) -> [S::V; N],
 ) {
-    let strided = SIDE == STRIDED_ROWS;
+    let strided = SIDE == STRIDED_ROWS || SIDE == LIVE_STEPS;
     // SAFETY: by the contract of `TileFn` all that is read and written here may be.
     unsafe {
         let mut sums = start::<S, H, N>(tile, &parts);
@@ -217,7 +227,11 @@ unsafe fn sums<S: Simd, const H: usize, const N: usize, const SIDE: u8>(
                 apart[i] = (tile.rows).byte_add(*tile.row_points.add(i) as usize * S::ROW_BYTES);
             }
         }
-        for k in 0..tile.k {
+        for number in 0..tile.k {
+            let k = match SIDE {
+                LIVE_STEPS => *tile.live.add(number) as usize,
+                _ => number,
+            };
             let columns = columns(k);
             let step = match strided {
                 true => *tile.row_steps.add(k) as usize * S::ROW_BYTES,

@@ -232,6 +232,7 @@ impl Run<'_> {
                 rows_step: 0,
                 row_points: self.kernel.row_points.as_ptr(),
                 row_steps: self.kernel.row_steps.as_ptr(),
+                live: std::ptr::null(),
                 row_line: 0,
                 columns: windows,
                 rows_ahead: 0,

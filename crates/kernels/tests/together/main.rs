@@ -6,6 +6,7 @@ mod grouped;
 #[cfg(unix)]
 mod guard;
 mod narrow;
+mod padding;
 mod peak;
 mod problems;
 mod row_sources;

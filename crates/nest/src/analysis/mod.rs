@@ -9,6 +9,7 @@ mod delinearized;
 mod digits;
 mod dim_groups;
 mod effects;
+mod finite;
 mod footprint;
 mod formula_bounds;
 mod interval;
@@ -27,15 +28,18 @@ mod verify;
 mod window_overlap;
 
 pub use bound_chunks::BoundChunks;
+pub use contraction::{
+    Border, Coding, Contraction, Factor, GroupRows, Groups, Points, Stride, Strided,
+};
 pub(crate) use contraction::{
     CodedLoad, Numbered, byte, factor, is_coded, is_grouped, is_integer_code, is_sum_of_terms,
     narrow_step, offset, strided_load, sum_of_products, sums, sums_that,
 };
-pub use contraction::{Coding, Contraction, Factor, GroupRows, Groups, Points, Stride, Strided};
 pub use cost::Work;
 pub(crate) use delinearized::{delinearized, joined_digits};
 pub(crate) use dim_groups::{GroupedOffset, grouped_offset, multiple_of_extent};
 pub use effects::{Aliases, Effects};
+pub use finite::are_finite;
 pub use footprint::{BoundFootprint, Footprint};
 pub(crate) use formula_bounds::least_of;
 pub use interval::Interval;

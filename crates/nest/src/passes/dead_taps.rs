@@ -9,7 +9,6 @@ use crate::analysis::{self, Linear};
 use crate::ir::{Axis, AxisId, Binary, BufferId, Kind, Nest, Scalar, Stage};
 use crate::passes::trim_folds::{over_fewer_points, replace_folds};
 use rustc_hash::FxHashMap;
-use vinelift_tensor::ElementType::{BF16, F16, F32, F64};
 
 /// Takes the dead taps from all sums of products. `constant` gives the bytes of a buffer that is constant.
 pub fn dead_taps<'a>(nest: &mut Nest, constant: &dyn Fn(BufferId) -> Option<&'a [u8]>) {
@@ -112,21 +111,8 @@ fn are_finite<'a>(
         Kind::Load { buffer, .. } => *buffer,
         _ => return false,
     };
-    // A number is finite if the bits of its exponent are not all ones.
-    let exponent: u64 = match nest.buf(buffer).ty {
-        F64 => 0x7ff << 52,
-        F32 => 0xff << 23,
-        BF16 => 0xff << 7,
-        F16 => 0x1f << 10,
-        _ => return false,
-    };
-    let bytes = nest.buf(buffer).ty.bits() / 8;
-    let is_finite = |number: &[u8]| {
-        let mut bits = [0; 8];
-        bits[..bytes].copy_from_slice(number);
-        u64::from_le_bytes(bits) & exponent != exponent
-    };
-    constant(buffer).is_some_and(|numbers| numbers.chunks_exact(bytes).all(is_finite))
+    let ty = nest.buf(buffer).ty;
+    constant(buffer).is_some_and(|numbers| analysis::are_finite(ty, numbers))
 }
 
 #[cfg(test)]
@@ -134,6 +120,7 @@ mod tests {
     use super::*;
     use crate::analysis::verify;
     use crate::ir::parse;
+    use vinelift_tensor::ElementType::{BF16, F16, F64};
 
     /// Windows of three elements, 24 apart, over 20 elements of 2 channels, of which one weight is `weight`.
     fn windows(dilation: i64, weight: f32) -> String {

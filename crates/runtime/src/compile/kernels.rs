@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::compile::Settings;
 use crate::compile::binding::Binding;
+use crate::compile::borders::{borders_of, find_left_writers, left_borders};
 use crate::compile::contraction::{Consumers, Neighbours, PackedContraction};
 use crate::compile::coupled::Coupled;
 use crate::compile::couplings::{Couplings, consumers};
@@ -74,10 +75,12 @@ impl Kernels {
                 },
                 arguments: before,
                 contraction: OnceLock::new(),
+                left_writers: Vec::new(),
                 first_alike: all.len(),
             });
         }
         couplings.find_alike(&mut all);
+        find_left_writers(nest, &mut all);
         Ok(Kernels {
             coupled: Coupled::of(&all),
             all,
@@ -145,7 +148,7 @@ impl Kernels {
             self.engine(k, values, slots, settings)
         };
         if self.is_packed.get().is_some() {
-            return self.distinct_engines(kernels, slots, settings, engine);
+            return self.distinct_engines(kernels, values, slots, settings, engine);
         }
         // Each by itself: packing one operand may take much longer than all the rest.
         let engines = compiler_threads::map_apart(kernels, || (), |(), k| engine(k));
@@ -158,6 +161,7 @@ impl Kernels {
     fn distinct_engines(
         &self,
         kernels: Vec<usize>,
+        values: &[usize],
         slots: &[Slot],
         settings: &Settings<'_>,
         engine: impl Fn(usize) -> Result<Option<Engine>, Error>,
@@ -174,7 +178,8 @@ impl Kernels {
                 if !has_constants(k) && !has_constants(*made) {
                     return Some(alike.clone());
                 }
-                let alike = alike.in_step(&self.all[k].kernel.stages, slots, settings)?;
+                let borders = left_borders(&self.all, k, values);
+                let alike = alike.in_step(&self.all[k].kernel.stages, &borders, slots, settings)?;
                 Some(Arc::new(alike))
             });
             let engine = match alike {
@@ -259,8 +264,10 @@ impl Kernels {
         let link = self.all[k].coupling.link.as_ref();
         let rows_of = link.and_then(|link| kernel.local(link.operand));
         let neighbours = Neighbours { rows_of, consumers };
+        let borders = borders_of(&self.all, k, &contraction, values);
+        let stages = &kernel.stages;
         let packed =
-            PackedContraction::new(&contraction, &kernel.stages, slots, settings, neighbours);
+            PackedContraction::new(&contraction, stages, borders, slots, settings, neighbours);
         packed.map(Arc::new)
     }
 

@@ -14,6 +14,7 @@
 
 pub(crate) mod arena;
 pub(crate) mod binding;
+mod borders;
 pub(crate) mod chain;
 mod constant_operand;
 pub(crate) mod constants;

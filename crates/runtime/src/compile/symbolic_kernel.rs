@@ -19,6 +19,8 @@ pub(super) struct SymbolicKernel {
     pub(super) arguments: usize,
     /// The engine of a contraction, if that is the same for all numbers.
     pub(super) contraction: OnceLock<Option<Arc<PackedContraction>>>,
+    /// If it is a contraction: the kernels that write its left operand, if they fill a part of it with zeros.
+    pub(super) left_writers: Vec<usize>,
     /// The number of the first kernel which, if both are contractions, has the same engine but for constant operands: it may be
     /// this one.
     pub(super) first_alike: usize,

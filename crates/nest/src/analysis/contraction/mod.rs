@@ -1,9 +1,11 @@
 //! Contractions: stages that are sums of products over strided tensors.
 
+mod border;
 mod coded;
 mod grouped;
 mod numbered;
 
+pub use border::Border;
 use coded::LEAST_GROUP;
 pub(crate) use coded::{CodedLoad, is_coded, narrow_step};
 pub use coded::{Coding, Points};

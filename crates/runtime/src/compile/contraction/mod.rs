@@ -18,7 +18,7 @@ use tasks::tasks_of;
 use vinelift_codegen::{Pointer, Vectors};
 use vinelift_kernels as kernels;
 use vinelift_kernels::Packed;
-use vinelift_nest::{BufferId, Contraction, Strided, SubNest};
+use vinelift_nest::{Border, BufferId, Contraction, Strided, SubNest};
 use winograd::Convolution;
 
 /// A contraction with its kernel, how that is cut into tasks, and its constant operands as the kernel reads them.
@@ -40,11 +40,12 @@ enum ContractionKind {
 }
 
 impl PackedContraction {
-    /// Of the only stage of `step`. `slots` says where each of its buffers is found. `None` if there is no kernel for the
-    /// contraction.
+    /// Of the only stage of `step`. `slots` says where each of its buffers is found, and `borders` which elements of the left
+    /// operand are zero. `None` if there is no kernel for the contraction.
     pub(crate) fn new(
         contraction: &Contraction,
         step: &SubNest,
+        borders: Vec<Border>,
         slots: &[Slot],
         settings: &Settings<'_>,
         neighbours: Neighbours,
@@ -53,14 +54,16 @@ impl PackedContraction {
             return GroupedContraction::packed(contraction, groups, step, slots, settings);
         }
         let consumers = neighbours.consumers;
-        Convolution::packed(contraction, step, slots, settings, consumers)
-            .or_else(|| StridedContraction::packed(contraction, step, slots, settings, neighbours))
+        Convolution::packed(contraction, step, slots, settings, consumers).or_else(|| {
+            StridedContraction::packed(contraction, step, borders, slots, settings, neighbours)
+        })
     }
 
     /// The same contraction in `step`, which has the same form but may have other constants; `None` if it has to be made anew.
     pub(crate) fn in_step(
         &self,
         step: &SubNest,
+        borders: &[Border],
         slots: &[Slot],
         settings: &Settings<'_>,
     ) -> Option<PackedContraction> {
@@ -68,7 +71,7 @@ impl PackedContraction {
             return None;
         };
         Some(PackedContraction {
-            kind: ContractionKind::Strided(contraction.in_step(step, slots, settings)?),
+            kind: ContractionKind::Strided(contraction.in_step(step, borders, slots, settings)?),
             ..*self
         })
     }

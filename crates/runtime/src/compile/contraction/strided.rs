@@ -1,6 +1,6 @@
 //! Contractions over strided operands.
 
-use super::operands::{constant_operands, form, pack};
+use super::operands::{Constant, constant_operands, form, pack};
 use super::problem::{element, problem, results, turn};
 use super::tasks::{plan, plan_rows, sharing};
 use super::{
@@ -16,12 +16,14 @@ use std::sync::atomic::AtomicBool;
 use vinelift_codegen::Pointer;
 use vinelift_kernels as kernels;
 use vinelift_kernels::{Buffers, Element, Form, Narrow, Packed};
-use vinelift_nest::{BufferId, Contraction, Factor, Stride, Strided, SubNest};
+use vinelift_nest::{Border, BufferId, Contraction, Factor, Stride, Strided, SubNest, are_finite};
 
 /// A contraction with its kernel, how that is cut into tasks, and its constant operands as the kernel reads them.
 pub(crate) struct StridedContraction {
     contraction: Arc<Contraction>,
     kernel: Arc<kernels::PreparedContraction>,
+    /// Where the left operand is known to be zero.
+    borders: Arc<[Border]>,
     plan: Arc<kernels::TaskPartition>,
     left: Operand,
     right: Operand,
@@ -37,11 +39,11 @@ struct Operand {
 }
 
 impl StridedContraction {
-    /// Of the only stage of `step`. `slots` says where each of its buffers is found. `None` if there is no kernel for the
-    /// contraction.
+    /// As [`PackedContraction::new`].
     pub(super) fn packed(
         contraction: &Contraction,
         step: &SubNest,
+        borders: Vec<Border>,
         slots: &[Slot],
         settings: &Settings<'_>,
         Neighbours { rows_of, consumers }: Neighbours,
@@ -58,8 +60,13 @@ impl StridedContraction {
         if suits_loops {
             return None;
         }
-        let kernel =
+        let mut kernel =
             kernels::PreparedContraction::with_narrow(&problem, isa, forms, narrow).ok()?;
+        if !borders.is_empty() && turn(contraction).extent == 1 {
+            let padding: Vec<kernels::Padding> = borders.iter().map(padding).collect();
+            let is_finite = || has_finite_weights(contraction, &right);
+            kernel.leave_out_padding(&padding, is_finite);
+        }
         let [left_size, right_size] = narrow.map(|narrow| match narrow {
             Some(_) => Narrow::BYTES,
             None => element.operand_bytes(),
@@ -88,6 +95,7 @@ impl StridedContraction {
             },
             element,
             kernel: Arc::new(kernel),
+            borders: borders.into(),
             plan: Arc::new(plan),
         };
         Some(PackedContraction {
@@ -102,18 +110,23 @@ impl StridedContraction {
     pub(super) fn in_step(
         &self,
         step: &SubNest,
+        borders: &[Border],
         slots: &[Slot],
         settings: &Settings<'_>,
     ) -> Option<StridedContraction> {
         let constants = Constants { step, slots };
         let found = constant_operands(&constants, &self.contraction)?;
-        if [&found[0], &found[1]].map(form) != self.forms() {
+        let are_alike =
+            [&found[0], &found[1]].map(form) == self.forms() && borders == &*self.borders;
+        let leaves_out = self.kernel.leaves_out_padding();
+        if !are_alike || leaves_out && !has_finite_weights(&self.contraction, &found[1]) {
             return None;
         }
         let [left, right] = pack(&self.kernel, &self.contraction, &constants, found, settings)?;
         Some(StridedContraction {
             contraction: self.contraction.clone(),
             kernel: self.kernel.clone(),
+            borders: self.borders.clone(),
             plan: self.plan.clone(),
             left: Operand {
                 packed: left,
@@ -164,6 +177,7 @@ impl StridedContraction {
         Some(StridedContraction {
             contraction: self.contraction.clone(),
             kernel: self.kernel.clone(),
+            borders: self.borders.clone(),
             plan: Arc::new(self.kernel.plan_rows(left, right, &rows)?),
             left: self.left.clone(),
             right: self.right.clone(),
@@ -313,5 +327,29 @@ impl StridedContraction {
             shared,
             stop,
         }
+    }
+}
+
+/// Whether the right operand is a constant of finite elements.
+fn has_finite_weights(contraction: &Contraction, right: &Constant<'_>) -> bool {
+    match right {
+        Some((weights, None)) => are_finite(contraction.ty, weights),
+        _ => false,
+    }
+}
+
+/// A border as the kernels know it.
+fn padding(border: &Border) -> kernels::Padding {
+    let Border {
+        stride,
+        extent,
+        first,
+        inside,
+    } = border.clone();
+    kernels::Padding {
+        stride,
+        extent,
+        first,
+        inside,
     }
 }
