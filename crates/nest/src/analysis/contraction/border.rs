@@ -1,7 +1,7 @@
 //! Borders of zeros: what is known of the padding around a picture that windows read.
 
 use super::numbered::Numbered;
-use super::{Contraction, offset};
+use super::{Contraction, Stride, offset};
 use crate::ir::{Nest, Stage};
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -63,25 +63,35 @@ impl Contraction {
         borders
     }
 
-    /// The strides of the dims of the first factor that windows may reach beyond, and of those around them, the largest first. The
-    /// outputs and the taps along a dim step over it by multiples of its stride.
+    /// The strides of the dims of the first factor, the largest first. Points of the domain and taps that move along the same dim step
+    /// over each other, by multiples of its stride; or the taps are further apart than all points, which no other taps step over. All
+    /// other axes step over those with smaller strides.
     fn left_dims(&self) -> Vec<usize> {
-        let (outer, inner) = self.axes.split_at(self.outer);
-        let strides = |axes: &[super::Stride], is_shared: bool| {
-            let moves = |axis: &&super::Stride| {
-                axis.extent > 1 && axis.left > 0 && (is_shared || axis.right == 0)
-            };
-            let strides = axes.iter().filter(moves).map(|axis| axis.left);
-            let mut strides: Vec<usize> = strides.collect();
-            strides.sort_unstable_by_key(|stride| Reverse(*stride));
-            strides
+        let axes = self.axes.iter().enumerate();
+        let axes = axes.filter(|(_, axis)| axis.extent > 1 && axis.left > 0);
+        let mut axes: Vec<(&Stride, bool)> = axes.map(|(at, a)| (a, at >= self.outer)).collect();
+        axes.sort_by_key(|(axis, is_tap)| Reverse((axis.left, *is_tap)));
+        let overlaps = |axis: &Stride, smaller: &[(&Stride, bool)]| {
+            let reach = smaller
+                .iter()
+                .map(|(axis, _)| (axis.extent - 1) * axis.left);
+            reach.sum::<usize>() >= axis.left
         };
-        let (points, taps) = (strides(outer, false), strides(inner, true));
-        let reach = inner.iter().map(|axis| (axis.extent - 1) * axis.left).sum();
-        let around = points.iter().take_while(|stride| **stride > reach).count();
-        let pairs = points[around..].iter().zip(&taps);
-        let dims = pairs.map(|(point, tap)| greatest_common_divisor(*point, *tap));
-        points[..around].iter().copied().chain(dims).collect()
+        let mut dims = Vec::new();
+        let mut rest = axes.as_slice();
+        while let [(largest, is_tap), smaller @ ..] = rest {
+            rest = smaller;
+            let mut stride = largest.left;
+            if let [(next, next_is_tap), others @ ..] = smaller {
+                let is_alone = !next_is_tap && !overlaps(next, others);
+                if overlaps(largest, smaller) || *is_tap && is_alone {
+                    stride = greatest_common_divisor(stride, next.left);
+                    rest = others;
+                }
+            }
+            dims.push(stride);
+        }
+        dims
     }
 }
 
@@ -133,22 +143,37 @@ mod tests {
     use super::*;
     use crate::parse;
 
-    /// The borders of a picture of 12 lines of 13 pixels, of which `lines` and `columns` hold another one, beside 16 windows of 3×3
-    /// of its points, `step` and `dilation` apart.
-    fn borders([lines, columns]: [Range<usize>; 2], [step, dilation]: [usize; 2]) -> Vec<Border> {
-        let points = [12, 13].map(|n| (n - 2 * dilation - 1) / step + 1);
-        let [rows, pixels] = points;
+    /// The borders of a picture of 12 lines of 13 pixels of 8 channels, of which `lines` and `columns` hold another one, that 16 windows
+    /// of 3×3 of its points, `step` and `dilation` apart, slide over. Channels are the first dim, or the last.
+    fn borders(
+        [lines, columns]: [Range<usize>; 2],
+        [step, dilation]: [usize; 2],
+        are_first: bool,
+    ) -> Vec<Border> {
+        let [rows, pixels] = [12, 13].map(|n| (n - 2 * dilation - 1) / step + 1);
         let (height, width) = (lines.len(), columns.len());
-        let (top, left) = (lines.start, columns.start);
+        let row = format!("((i * {step}) + (m * {dilation}))");
+        let pixel = format!("((j * {step}) + (n * {dilation}))");
+        let of = |channel: &str, row: &str, pixel: &str| match are_first {
+            true => format!("{channel}, {row}, {pixel}"),
+            false => format!("{row}, {pixel}, {channel}"),
+        };
+        let (top, left) = (
+            format!("(i + {})", lines.start),
+            format!("(j + {})", columns.start),
+        );
         let text = format!(
             "input x: f32[{height}, {width}, 8]
             input w: f32[16, 8, 3, 3]
-            temporary t: f32[12, 13, 8]
+            temporary t: f32[{}]
             output y: f32[{rows}, {pixels}, 16]
-            for i<12, j<13, k<8: t[i, j, k] = 0.0
-            for i<{height}, j<{width}, k<8: t[(i + {top}), (j + {left}), k] = x[i, j, k]
-            for i<{rows}, j<{pixels}, k<16: y[i, j, k] = add[l<8, m<3, n<3; 0.0](term(\
-             t[((i * {step}) + (m * {dilation})), ((j * {step}) + (n * {dilation})), l], w[k, l, m, n]))"
+            for i<12, j<13, k<8: t[{}] = 0.0
+            for i<{height}, j<{width}, k<8: t[{}] = x[i, j, k]
+            for i<{rows}, j<{pixels}, k<16: y[i, j, k] = add[l<8, m<3, n<3; 0.0](term(t[{}], w[k, l, m, n]))",
+            of("8", "12", "13"),
+            of("k", "i", "j"),
+            of("k", &top, &left),
+            of("l", &row, &pixel)
         );
         let nest = parse(&text).unwrap();
         let (window, writers) = nest.stages.split_last().unwrap();
@@ -168,12 +193,14 @@ mod tests {
 
     #[test]
     fn lines_and_columns_around_a_picture() {
-        let expected = [border(13 * 8, 12, 1..10), border(8, 13, 2..12)];
-        for steps in [[1, 1], [2, 1], [1, 4], [2, 3]] {
-            assert_eq!(borders([1..10, 2..12], steps), expected);
+        for (are_first, pixel) in [(false, 8), (true, 1)] {
+            let expected = [border(13 * pixel, 12, 1..10), border(pixel, 13, 2..12)];
+            for steps in [[1, 1], [2, 1], [1, 4], [2, 3]] {
+                assert_eq!(borders([1..10, 2..12], steps, are_first), expected);
+            }
+            // There are none beside lines.
+            assert_eq!(borders([1..10, 0..13], [1, 1], are_first), expected[..1]);
+            assert_eq!(borders([0..12, 0..13], [1, 1], are_first), []);
         }
-        // There are none beside lines.
-        assert_eq!(borders([1..10, 0..13], [1, 1]), expected[..1]);
-        assert_eq!(borders([0..12, 0..13], [1, 1]), []);
     }
 }
