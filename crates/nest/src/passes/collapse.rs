@@ -10,6 +10,9 @@ use crate::passes::simplify::simplify_stage;
 use rustc_hash::FxHashMap;
 use vinelift_tensor::{ElementType, Extent};
 
+/// An axis of fewer points is too short for vectors.
+pub(super) const SHORT_AXIS: usize = 8;
+
 /// Collapses neighbouring axes of a stage's domain wherever they can be, and simplifies the stage.
 pub(crate) fn collapse_axes(stage: &mut Stage) {
     let mut axes = joinable(stage).or_else(|| too_short(stage));
@@ -55,13 +58,15 @@ fn joinable(stage: &Stage) -> Option<(usize, usize)> {
 /// The two innermost axes, if the inner is too short for vectors and the points have indices of their own
 /// that depend on data: where they go is not known anyway.
 fn too_short(stage: &Stage) -> Option<(usize, usize)> {
-    const SHORT: usize = 8;
     let inner = stage.domain.len().checked_sub(1)?;
     if inner <= stage.first_inner() {
         return None;
     }
     let (a, b) = (stage.domain[inner - 1], stage.domain[inner]);
-    let is_short = b.extent.number().is_some_and(|n| (2..SHORT).contains(&n));
+    let is_short = b
+        .extent
+        .number()
+        .is_some_and(|n| (2..SHORT_AXIS).contains(&n));
     let fits = is_short && a.extent > 1 && stage.mode == Mode::Set && joined(a, b).is_some();
     if !fits || !stage.wraps() {
         return None;
