@@ -79,6 +79,7 @@ impl Kernels {
                 first_alike: all.len(),
             });
         }
+        prefer_chains(&mut all);
         couplings.find_alike(&mut all);
         find_left_writers(nest, &mut all);
         Ok(Kernels {
@@ -285,5 +286,14 @@ impl Kernels {
     /// The kernels that may be fused with the contraction `k`.
     fn consumers(&self, k: usize) -> impl Iterator<Item = &SymbolicKernel> {
         self.all[consumers(&self.all, k)].iter()
+    }
+}
+
+/// Has no contraction make its rows that may begin a chain: tasks that go through all of a chain save more than a copy of rows.
+fn prefer_chains(all: &mut [SymbolicKernel]) {
+    for last in 2..all.len() {
+        if all[last].coupling.link.is_some() {
+            all[last - 2].coupling.made_rows = None;
+        }
     }
 }
