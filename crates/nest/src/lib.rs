@@ -56,6 +56,6 @@ pub use math::{Rounding, legalize, legalize_with_halves, rounded_down};
 pub use passes::{
     Batch, BatchBytes, Journal, Kept, LEAST_CODED, Order, Reason, channels_last, constant_indices,
     contract, dead_points, dead_taps, dynamic_quantization, fuse, gathered_channels_last,
-    hoist_scales, keep_journals, partial_folds, quantized_products, repeat_constants, schedule,
-    simplify, unordered_partial_folds,
+    hoist_operands, hoist_scales, keep_journals, partial_folds, quantized_products,
+    repeat_constants, schedule, simplify, unordered_partial_folds,
 };

@@ -15,6 +15,7 @@
 //! | [`fuse()`] | `fuse` | loads of a temporary → the expression that defines it |
 //! | [`dead_taps()`] | `dead_taps` | windows over a guarded operand → the points of them that see more than padding |
 //! | [`contract()`] | `contract` | sums of products → stages of their own, with an epilogue |
+//! | [`hoist_operands()`] | `hoist_operands` | an operand of a product whose other operand is made of another product → computed before both |
 //! | [`constant_indices()`] | `constant_indices` | checked indices that are constants → tables of offsets |
 //! | [`channels_last()`] | `channels_last` | temporaries with channels, of which sums of products are made → with the channels last |
 //! | [`gathered_channels_last()`] | `channels_last` | data that a stage reads in several places chosen by other values, the same for all channels → with the channels last |
@@ -63,6 +64,7 @@ mod fuse;
 mod guard_box;
 mod guard_to_index;
 mod halo;
+mod hoist_operands;
 mod hoist_scales;
 mod in_place;
 mod journal;
@@ -88,6 +90,7 @@ pub use dead_points::dead_points;
 pub use dead_taps::dead_taps;
 pub use dynamic_quantization::dynamic_quantization;
 pub use fuse::{Kept, Reason, fuse};
+pub use hoist_operands::hoist_operands;
 pub use hoist_scales::hoist_scales;
 pub use journal::{Journal, keep_journals};
 pub use micro_batch::{Batch, BatchBytes};

@@ -14,8 +14,8 @@ use vinelift_codegen::Vectors;
 use vinelift_graph::Segment;
 use vinelift_nest::{
     BufferId, Kept, Nest, channels_last, constant_indices, contract, dead_points, dead_taps,
-    dynamic_quantization, fuse, gathered_channels_last, hoist_scales, partial_folds,
-    quantized_products, repeat_constants, schedule, unordered_partial_folds, verify,
+    dynamic_quantization, fuse, gathered_channels_last, hoist_operands, hoist_scales,
+    partial_folds, quantized_products, repeat_constants, schedule, unordered_partial_folds, verify,
 };
 
 /// The choices, besides the nest, on which the passes depend.
@@ -186,6 +186,9 @@ impl Passes<'_> {
         let is_constant = |buffer| constant(buffer).is_some();
         self.run("dead taps", |nest| dead_taps(nest, &constant))?;
         self.run("contracted", |nest| contract(nest, &is_constant))?;
+        self.run("hoisted operands", |nest| {
+            hoist_operands(nest, &is_constant);
+        })?;
         self.run("constant indices", |nest| constant_indices(nest, &constant))?;
         let isa = isa(vectors);
         if isa.reads_rows_in_place() {
