@@ -221,7 +221,7 @@ fn rows_that_tasks_make_give_the_same_bits() {
 /// Convolutions of windows with borders, whose points are up to six apart, of which one weight is `weight`.
 fn dilated(core: &Core, size: [usize; 2], weight: f32) -> Model {
     let (mut net, x) = Network::over(core, size, 9);
-    let mut picture = net.convolution(&x, &[32, 3, 3, 3], 1, [1, 1]);
+    let mut picture = net.convolution(&x, &[32, 3, 1, 1], 1, [0, 0]);
     for dilation in [1, 6, 2] {
         let mut weights = net.random.fractions(32 * 32 * 9);
         weights[4] = weight;
@@ -246,12 +246,16 @@ fn what_leaves_out_padding_gives_the_same_bits() {
     for (size, weight, leaves_out) in cases {
         let model = dilated(&core, size, weight);
         check_all_ways(&core, &model, size, |level, vectors, kernels| {
-            let count = kernels.iter().filter(|k| k.how.contains("without padding"));
-            let may_be = level == Level::Scheduled && vectors != Vectors::Bits128 && has_avx2();
-            let is_some = count.count() > 0;
-            assert_eq!(
-                is_some,
-                leaves_out && may_be,
+            let mut kernels_without = kernels.iter().filter(|k| k.how.contains("without padding"));
+            let is_some = kernels_without.next().is_some();
+            // Without AVX2 it depends on which operand is read as rows.
+            let must_be = level == Level::Scheduled && vectors != Vectors::Bits128 && has_avx2();
+            assert!(
+                leaves_out || !is_some,
+                "{size:?}, {level:?}, {vectors:?}: {kernels:?}"
+            );
+            assert!(
+                is_some || !(leaves_out && must_be),
                 "{size:?}, {level:?}, {vectors:?}: {kernels:?}"
             );
         });
