@@ -99,7 +99,7 @@ impl Symbols {
     }
 
     /// Formulas that are not negative wherever the conditions hold: those of the conditions, those that follow from two of
-    /// them of which one is an equation, and of each quotient `q = floor(a / b)`, `a - b·q`.
+    /// them of which one is an equation, and of each quotient `q = floor(a / b)`, `a - b·q` and `b - 1 - (a - b·q)`.
     pub fn relations(&self) -> Vec<Formula> {
         let (mut natural, mut zero) = (Vec::new(), Vec::new());
         for (condition, _) in &self.conditions {
@@ -114,15 +114,15 @@ impl Symbols {
             relations.push(*equation);
             relations.extend(Formula::number(0).minus(equation));
         }
-        let quotients = self.symbols.iter().enumerate();
-        let relation = |(number, (_, origin)): (usize, &(usize, Origin))| match origin {
-            Origin::Given => None,
-            Origin::Quotient(a, b) => {
-                let quotient = Formula::symbol(Symbol::new(number)?);
-                a.minus(&b.times(&quotient)?)
+        for (number, (_, origin)) in self.symbols.iter().enumerate() {
+            if let Origin::Quotient(a, b) = origin {
+                let rest = Symbol::new(number)
+                    .and_then(|quotient| a.minus(&b.times(&Formula::symbol(quotient))?));
+                let most = b.minus(&Formula::number(1));
+                let missing = rest.and_then(|rest| most?.minus(&rest));
+                relations.extend(rest.into_iter().chain(missing));
             }
-        };
-        relations.extend(quotients.filter_map(relation));
+        }
         // Those that compare symbols: a limit of one symbol follows from that of another, and would be in the way of both.
         for (equation, known) in zero
             .iter()

@@ -78,7 +78,8 @@ fn padded_fold(
         _ => return None,
     };
     let is_open = inside[innermost].is_none();
-    if computes_with(stage, columns.id, body) || is_open && !guards(body, columns.id) {
+    let asks_about_points = || stage.domain.iter().any(|axis| guards(body, axis.id));
+    if computes_with(stage, columns.id, body) || is_open && !asks_about_points() {
         return None;
     }
     let turns = axes.iter().map(|a| a.extent.example());
@@ -106,7 +107,7 @@ fn guarded_points(domain: &[Axis], inside: &[Part], innermost: usize, body: &Sca
     let mut guarded = 0usize;
     for (d, (axis, part)) in domain.iter().zip(inside).enumerate() {
         let (Some((low, high)), Some(extent)) = (*part, axis.extent.number()) else {
-            if d == innermost || guards(body, axis.id) {
+            if guards(body, axis.id) {
                 return all;
             }
             continue;

@@ -1,7 +1,7 @@
 //! Repeated constants: what changes along a short innermost axis alone is stored for all points of the axis around it, too.
 //!
 //! > `for i<80, j<2: y[2·i + j] = x[2·i + j] + c[j]` becomes `for i<80, j<2: t[i, j] = c[j]`, which is computed once before all
-//! > runs, and `for i<80, j<2: y[2·i + j] = x[2·i + j] + t[i, j]`
+//! > runs unless extents have symbols, and `for i<80, j<2: y[2·i + j] = x[2·i + j] + t[i, j]`
 //!
 //! `collapse` then makes one loop of the two axes, which is long enough for vectors. Biases before [DepthToSpace] and scales of
 //! pixels whose three colours follow each other are like that.
@@ -89,13 +89,13 @@ fn short_constants(
         },
     );
     let points = |axes: &[Axis]| {
-        let extents = axes.iter().map(|axis| axis.extent.number());
-        extents.reduce(|a, b| a?.checked_mul(b?)).flatten()
+        let extents = axes.iter().map(|axis| axis.extent.example());
+        extents.fold(1, usize::saturating_mul)
     };
-    let all = points(&stage.domain)?;
+    let all = points(&stage.domain);
     let is_small = |(_, _, axes): &ShortConstant| {
-        let count = points(axes).filter(|count| *count <= MOST_ELEMENTS);
-        count.is_some_and(|count| count * LEAST_READS <= all)
+        let count = points(axes);
+        count <= MOST_ELEMENTS && count * LEAST_READS <= all
     };
     (fits && !constants.is_empty() && constants.iter().all(is_small)).then_some(constants)
 }
@@ -111,12 +111,8 @@ fn uses_elsewhere(stage: &Stage, axes: [AxisId; 2]) -> bool {
     axes.iter().any(|axis| used.contains(axis))
 }
 
-/// How far an access steps along each of two axes, in elements; `None` if it is not affine in them.
+/// How far an access steps along each of two axes, in elements, at the example; `None` if it is not affine in them.
 fn steps(nest: &Nest, buffer: BufferId, at: &[Scalar], axes: [&Axis; 2]) -> Option<[i64; 2]> {
-    let shape = &nest.buf(buffer).shape;
-    if shape.iter().any(|n| n.is_symbolic()) {
-        return None;
-    }
     let form = Linear::of_access(at, &nest.buf(buffer).strides());
     let mut steps = [0; 2];
     for (atom, k) in &form.terms {

@@ -5,12 +5,12 @@
 //! window in which nothing counts is 0. Means of integers, which the specification leaves open, are
 //! taken in 64 bits and truncated.
 
-use super::dim_windows::{count, guarded, places};
+use super::dim_windows::{count, guarded, is_fixed, places};
 use super::max_pool::{before_14, pooled};
 use super::slide::{Rounding, Slide, attributes};
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
-use vinelift_nest::Binary;
 use vinelift_nest::build::{index, zero};
+use vinelift_nest::{Binary, Scalar};
 use vinelift_tensor::ElementType;
 
 pub(crate) static V1: OpDef = version(
@@ -93,14 +93,30 @@ impl Op for AvgPool {
         let (shape, ty, out) = (cx.extents("data"), cx.element("data"), cx.output(0));
         let dims = self.slide.along_dims(&shape[2..], &self.kernel);
         let wide = accumulator(ty);
+        let divisor = |at: &[Scalar]| {
+            let points = count(&dims, at, !self.exclude_pad).max(index(1));
+            points.cast(wide)
+        };
+        // Where the borders are depends on symbols, so that vectors could not leave out the count inside: it is stored, once for all
+        // channels.
+        let windows = cx.extents_of(out)[2..].to_vec();
+        let is_open = windows.iter().any(|n| n.is_symbolic());
+        let divisors = (is_open && !is_fixed(&dims, !self.exclude_pad)).then(|| {
+            let divisors = cx.temporary("points", wide, &windows);
+            cx.define(divisors, |_, at| divisor(at));
+            divisors
+        });
         cx.define(out, |cx, at| {
             let sum = cx.reduce(Binary::Add, &self.kernel, zero(wide), |cx, k| {
                 let (places, guard) = places(&dims, &at[2..], k);
                 let x = cx.load("data", &[&at[..2], &places].concat());
                 guarded(guard, x.cast(wide), zero(wide))
             });
-            let count = count(&dims, &at[2..], !self.exclude_pad).max(index(1));
-            (sum / count.cast(wide)).cast(ty)
+            let divisor = match divisors {
+                Some(divisors) => cx.load_from(divisors, &at[2..]),
+                None => divisor(&at[2..]),
+            };
+            (sum / divisor).cast(ty)
         });
     }
 }

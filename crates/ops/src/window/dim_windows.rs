@@ -127,6 +127,12 @@ pub(super) fn count(dims: &[DimWindows], o: &[Scalar], padding: bool) -> Scalar 
     }
 }
 
+/// Whether [`count`] is the same for all windows.
+pub(super) fn is_fixed(dims: &[DimWindows], padding: bool) -> bool {
+    let mut dims = dims.iter();
+    dims.all(|dim| dim.count(&index(0), padding).is_none())
+}
+
 /// The indices of elements `k` of windows `o`, and whether they lie in the dims, where they may not.
 pub(super) fn places(
     dims: &[DimWindows],
