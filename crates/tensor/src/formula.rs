@@ -281,12 +281,21 @@ impl Formula {
         Formula::sum(constant.filter(|_| divides(self.constant))?, terms?)
     }
 
-    /// `self / other` by long division, leading term by leading term.
+    /// `self / other`, if that leaves no remainder.
     fn over_sum(&self, other: &Formula) -> Option<Formula> {
+        let (quotient, rest) = self.divided_by_sum(other)?;
+        (rest == 0).then_some(quotient)
+    }
+
+    /// `self / other` by long division, leading term by leading term, and the remainder, if that is a number.
+    fn divided_by_sum(&self, other: &Formula) -> Option<(Formula, i64)> {
         let leading = other.terms().next()?;
         let (mut rest, mut quotient) = (*self, Formula::number(0));
-        while rest != Formula::number(0) {
-            let part = rest.terms().next()?.over(leading)?;
+        loop {
+            let Some(term) = rest.terms().next() else {
+                return Some((quotient, rest.constant));
+            };
+            let part = term.over(leading)?;
             let part = match part.factors[0] {
                 None => Formula::number(part.coefficient.into()),
                 Some(_) => Formula::sum(0, vec![part])?,
@@ -294,11 +303,10 @@ impl Formula {
             rest = rest.minus(&part.times(other)?)?;
             quotient = quotient.plus(&part)?;
         }
-        Some(quotient)
     }
 
-    /// A formula that is at least `self / other` wherever `other`, a number or one product, is positive: what is divided is
-    /// rounded up, term by term. `None` if a term lacks a symbol of `other`.
+    /// A formula that is at least `self / other` wherever `other` is positive. By a number or one product terms are divided, and
+    /// rounded up, one by one; by a sum, what is left must be a number of at most 0. `None` if a term lacks a symbol of `other`.
     pub fn over_rounded_up(&self, other: &Formula) -> Option<Formula> {
         let mut of = other.terms();
         let by = match (other.as_number(), of.next(), of.next(), other.constant) {
@@ -307,7 +315,10 @@ impl Formula {
                 coefficient: i32::try_from(number).ok()?,
             },
             (None, Some(by), None, 0) => by,
-            _ => return None,
+            _ => {
+                let (quotient, rest) = self.divided_by_sum(other)?;
+                return (rest <= 0).then_some(quotient);
+            }
         };
         if by.coefficient <= 0 || (by.factors[0].is_some() && self.constant > 0) {
             return None;
@@ -536,6 +547,14 @@ mod tests {
         assert_eq!(s.over_rounded_up(&t), None);
         assert_eq!(n(0).minus(&s).unwrap().over_rounded_up(&n(2)), Some(n(0)));
         assert_eq!(s.over_rounded_up(&n(0)), None);
+        // By a sum.
+        let less = |x: &Formula| x.minus(&n(2)).unwrap();
+        let inner = less(&s).times(&less(&t)).unwrap();
+        assert_eq!(
+            inner.minus(&n(49)).unwrap().over_rounded_up(&less(&t)),
+            Some(less(&s))
+        );
+        assert_eq!(inner.plus(&n(1)).unwrap().over_rounded_up(&less(&t)), None);
     }
 
     #[test]

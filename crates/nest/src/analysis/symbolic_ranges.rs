@@ -65,11 +65,16 @@ impl Ranges {
             }
         }
         let zero = Formula::number(0);
-        let is_above = |low: &Formula| is_at_most(&zero, low, &self.relations);
-        if !bounds.is_natural() && bounds.lows.iter().any(is_above) {
+        if !bounds.is_natural() && self.is_at_least(&zero, &bounds.lows) {
             bounds.lows.push(zero);
         }
         bounds
+    }
+
+    /// Whether what has these lower bounds is at least `least`.
+    fn is_at_least(&self, least: &Formula, lows: &[Formula]) -> bool {
+        let mut lows = lows.iter();
+        lows.any(|low| is_at_most(least, low, &self.relations))
     }
 
     fn bounds_of_kind(&mut self, x: &Scalar, depth: usize) -> Bounds {
@@ -107,7 +112,13 @@ impl Ranges {
                     true => self.bounds(x, depth),
                     false => Bounds::default(),
                 };
-                let (mut a, b) = (of(a, is_a), of(b, is_b));
+                let (mut a, mut b) = (of(a, is_a), of(b, is_b));
+                let one = Formula::number(1);
+                let is_known = b.lows.iter().any(|low| is_at_most(&one, low, &[]));
+                let divides = matches!(op, Binary::Div | Binary::Rem) && !is_known;
+                if divides && self.is_at_least(&one, &b.lows) {
+                    b.lows.push(one);
+                }
                 if *op == Binary::Div {
                     let (ends, others) = self.implied_highs(&a.highs, &b.lows);
                     a.highs = alternating(&a.highs, &ends);
