@@ -265,6 +265,32 @@ mod tests {
         assert_eq!(window(any, 3), (3, false));
     }
 
+    /// `y[i, j] = Σ_k x[i + k - 1, j] · w[k]`, where it is not known where the border is, and vectors lie along `j`.
+    #[test]
+    fn lines_of_any_number_and_length() {
+        let mut nest = Nest::new();
+        let extent = |number| Extent::new(Formula::symbol(Symbol::new(number).unwrap()), 20);
+        let shape = [extent(0), extent(1)];
+        let x = nest.buffer("x", F32, &shape, Role::Input);
+        let w = nest.buffer("w", F32, &[3], Role::Input);
+        let y = nest.buffer("y", F32, &shape, Role::Output);
+        nest.define(vec![], y, |n, at| {
+            let axes = n.axes(&[3]);
+            let tap = Scalar::axis(axes[0].id);
+            let i = &at[0] + tap.clone() - 1;
+            let guard = i.ge(index(0)) & i.lt(Scalar::extent(shape[0]));
+            let x = select(guard, n.load(x, vec![i, at[1].clone()]), zero(F32));
+            let term = Scalar::binary(Binary::Term, x, n.load(w, vec![tap]));
+            Scalar::reduce(Binary::Add, axes, zero(F32), term)
+        });
+        nest.adopt_symbols();
+        schedule(&mut nest);
+        verify(&nest).unwrap();
+        let last = nest.stage_texts().pop().unwrap();
+        let expected = "for i<s0, j<s1: y[i, j] = add[k<3; 0.0](term(y.padded[(i + k), j], w[k]))";
+        assert_eq!(last, expected);
+    }
+
     #[test]
     fn a_small_one_does_not() {
         let stages = window(300, 3);
