@@ -2,8 +2,8 @@
 //!
 //! A window that reaches beyond a picture multiplies the zeros around it. Near the border of a small picture, or if the window is
 //! dilated, those are many: of 3×3 windows over 7×7 pixels 18 % of the products, of windows over 33×33 whose taps are 18 apart 59 %.
-//! Such products change no sum if the other factor is finite: it starts at positive zero, to which either zero is added without
-//! effect.
+//! A sum starts at positive zero. If the other factor is finite, such a product is a zero of either sign, which changes no sum
+//! that it is added to.
 
 use crate::axes::Axes;
 use crate::groups::Side;
@@ -48,10 +48,10 @@ impl LiveSteps {
     /// The most pairs of a row and a tap that are looked at. In larger pictures there is little to leave out.
     const MOST_PAIRS: usize = 1 << 20;
 
-    /// A list must be so many times shorter than all steps by one of them, as tiles read it on the way.
+    /// The tiles of a panel read a list, which takes time, only if it leaves out at least one of this many steps.
     const LEAST_OF_PANEL: usize = 8;
 
-    /// All lists must leave out one of so many products.
+    /// A contraction has lists only if they leave out at least one of this many products.
     const LEAST_OF_ALL: usize = 64;
 
     /// The steps of these panels of the rows of `side`, if there is enough to leave out.

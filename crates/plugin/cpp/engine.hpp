@@ -48,7 +48,7 @@ struct EngineSetting {
     Text value;
 };
 
-// What a model has compiled so far.
+// How many plans a model has compiled so far, and the bytes of their code and of packed constants.
 struct EngineCounts {
     size_t plans;
     size_t code_bytes;

@@ -420,7 +420,7 @@ mod tests {
         });
         assert_eq!(symbols.bind(&[12]), Some(vec![12, 5]));
         assert_eq!(symbols.bind(&[4]), None);
-        // What is left of `s0 - 1` is 0 or 1.
+        // The remainder `s0 - 1 - 2·s1` is 0 or 1.
         let relations = symbols.relations();
         let is_known = |text: &str| relations.iter().any(|r| r.to_string() == text);
         assert!(is_known("-2*s1 + s0 - 1") && is_known("2*s1 - s0 + 2"));

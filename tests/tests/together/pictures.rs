@@ -63,7 +63,7 @@ impl Network<'_> {
         self.windows(ty, [x, &weights], channels, (stride, 1), pads)
     }
 
-    /// The same with these weights, for so many channels, of windows whose points are `dilation` apart.
+    /// As [`Network::convolution`], with these weights, which give so many `channels`. The points of a window are `dilation` apart.
     fn windows(
         &mut self,
         ty: &str,

@@ -16,7 +16,7 @@ pub(crate) struct Setting {
     value: Text,
 }
 
-/// What a model has compiled so far.
+/// How many plans a model has compiled so far, and the bytes of their code and of packed constants.
 #[repr(C)]
 pub(crate) struct Counts {
     plans: usize,

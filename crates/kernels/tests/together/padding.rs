@@ -147,34 +147,39 @@ fn check(convolution: &Convolution, seed: u64) -> bool {
     is_any
 }
 
-/// Near the border of a small picture, and where taps lie far apart.
-#[test]
-fn results_are_the_same_bits() {
-    let small = Convolution {
-        pictures: 1,
-        groups: 1,
-        inputs: 24,
-        outputs: 40,
-        picture: [7, 7],
-        window: 3,
-        dilation: 1,
-        step: 1,
-        border: 1,
-    };
-    assert!(check(&small, 1));
-    assert!(check(
-        &Convolution {
-            inputs: 300,
-            ..small
-        },
-        2
-    ));
-    let dilated = |picture, dilation| Convolution {
+const SMALL: Convolution = Convolution {
+    pictures: 1,
+    groups: 1,
+    inputs: 24,
+    outputs: 40,
+    picture: [7, 7],
+    window: 3,
+    dilation: 1,
+    step: 1,
+    border: 1,
+};
+
+/// A convolution of a picture of this size, whose taps are `dilation` apart, with as wide a border.
+fn dilated(picture: [usize; 2], dilation: usize) -> Convolution {
+    Convolution {
         picture,
         dilation,
         border: dilation,
-        ..small
-    };
+        ..SMALL
+    }
+}
+
+/// Near the border of a small picture, and where taps lie far apart.
+#[test]
+fn results_are_the_same_bits() {
+    assert!(check(&SMALL, 1));
+    assert!(check(
+        &Convolution {
+            inputs: 300,
+            ..SMALL
+        },
+        2
+    ));
     assert!(check(&dilated([9, 11], 6), 3));
     let pictures = Convolution {
         pictures: 4,
@@ -189,23 +194,13 @@ fn results_are_the_same_bits() {
     assert!(check(&groups, 5));
     // There is little to leave out of a large picture.
     assert!(!check(&dilated([90, 90], 1), 6));
-    assert!(!check(&Convolution { border: 0, ..small }, 7));
+    assert!(!check(&Convolution { border: 0, ..SMALL }, 7));
 }
 
 /// Of windows whose taps but the middle one are outside of the picture everywhere, nothing else is read.
 #[test]
 fn borders_are_not_read() {
-    let convolution = Convolution {
-        pictures: 1,
-        groups: 1,
-        inputs: 32,
-        outputs: 32,
-        picture: [4, 4],
-        window: 3,
-        dilation: 4,
-        step: 1,
-        border: 4,
-    };
+    let convolution = dilated([4, 4], 4);
     let contraction = convolution.contraction().unwrap();
     let mut random = fastrand::Rng::with_seed(8);
     let pictures = convolution.pictures(f32::NAN, &mut random);
@@ -224,17 +219,7 @@ fn borders_are_not_read() {
 /// A border of which digits might carry is as good as not known; with weights that are not finite no product is left out.
 #[test]
 fn what_is_not_left_out() {
-    let convolution = Convolution {
-        pictures: 1,
-        groups: 1,
-        inputs: 16,
-        outputs: 16,
-        picture: [6, 6],
-        window: 3,
-        dilation: 3,
-        step: 1,
-        border: 3,
-    };
+    let convolution = dilated([6, 6], 3);
     let contraction = convolution.contraction().unwrap();
     let [height, width] = convolution.padding();
     let leaves_out = |padding: &[Padding], is_finite: bool| {

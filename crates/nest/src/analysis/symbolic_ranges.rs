@@ -71,7 +71,7 @@ impl Ranges {
         bounds
     }
 
-    /// Whether what has these lower bounds is at least `least`.
+    /// Whether a value with these lower bounds is certainly at least `least`.
     fn is_at_least(&self, least: &Formula, lows: &[Formula]) -> bool {
         let mut lows = lows.iter();
         lows.any(|low| is_at_most(least, low, &self.relations))

@@ -80,7 +80,7 @@ fn hoist(
             read.extend(loads);
             stay.push(at);
         } else if read.contains(&stage.target) {
-            // What stays has read what was there before.
+            // A stage that stays reads what this one overwrites.
             return;
         } else {
             move_up.push(at);

@@ -17,10 +17,10 @@ use crate::ir::{
 use crate::passes::collapse::SHORT_AXIS;
 use rustc_hash::FxHashMap;
 
-/// A repeated constant has at most one element for so many points of the stage that reads it …
+/// A constant is repeated if the stage that reads it has at least this many points for each element that is stored …
 const LEAST_READS: usize = 4;
 
-/// … and at most so many elements.
+/// … and if no more elements than this are stored.
 const MOST_ELEMENTS: usize = 1 << 16;
 
 /// Repeats the constants that keep the two innermost axes of stages from being one.

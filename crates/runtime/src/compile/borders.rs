@@ -1,4 +1,4 @@
-//! What is known of the zeros around the pictures that contractions read.
+//! The borders of zeros around the pictures that contractions read: which kernels write these pictures, and where they are zero.
 
 use crate::compile::contraction::operands;
 use crate::compile::symbolic_kernel::SymbolicKernel;
