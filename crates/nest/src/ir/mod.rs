@@ -46,5 +46,6 @@ pub use seen::Seen;
 pub use stage::{Mode, Stage};
 pub use sub_nest::SubNest;
 pub(crate) use visit::{
-    free_axes, loaded_by, visit, visit_accesses, visit_folds, visit_stage, visit_those,
+    computes_with, free_axes, loaded_by, visit, visit_accesses, visit_folds, visit_stage,
+    visit_those,
 };

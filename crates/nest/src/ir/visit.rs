@@ -91,6 +91,22 @@ pub(crate) fn loaded_by<'a>(scalars: impl IntoIterator<Item = &'a Scalar>) -> Ve
     buffers
 }
 
+/// Whether `x` depends on one of these axes other than through the places of loads, and other than through `except`.
+pub(crate) fn computes_with(x: &Scalar, axes: &[AxisId], except: Option<&Scalar>) -> bool {
+    let mut open = vec![x];
+    let mut seen = Seen::default();
+    while let Some(x) = open.pop() {
+        match x.kind() {
+            Kind::Axis(id) if axes.contains(id) => return true,
+            Kind::Load { .. } => {}
+            _ if except.is_some_and(|except| except.address() == x.address()) => {}
+            _ if seen.insert(x.address()) => open.extend(x.children()),
+            _ => {}
+        }
+    }
+    false
+}
+
 /// The axes that `x` depends on and does not bind.
 pub(crate) fn free_axes(x: &Scalar) -> FxHashSet<AxisId> {
     let (mut free, mut bound) = (FxHashSet::default(), FxHashSet::default());

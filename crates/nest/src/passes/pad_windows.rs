@@ -9,9 +9,10 @@
 //! copy is less work than those points; sums of products always do.
 
 use crate::build::zero;
-use crate::ir::{Axis, AxisId, Kind, Nest, Scalar, Stage, free_axes, substitute, visit_folds};
+use crate::ir::{
+    Axis, AxisId, Kind, Nest, Scalar, Stage, computes_with, free_axes, substitute, visit_folds,
+};
 use crate::passes::operand::Operand;
-use rustc_hash::FxHashSet;
 
 /// From where to where an axis of the domain runs; `None` if its extent has symbols: then over all its points.
 pub(super) type Part = Option<(i64, i64)>;
@@ -79,7 +80,7 @@ fn padded_fold(
     };
     let is_open = inside[innermost].is_none();
     let asks_about_points = || stage.domain.iter().any(|axis| guards(body, axis.id));
-    if computes_with(stage, columns.id, body) || is_open && !asks_about_points() {
+    if computes_with(&stage.value, &[columns.id], Some(body)) || is_open && !asks_about_points() {
         return None;
     }
     let turns = axes.iter().map(|a| a.extent.example());
@@ -130,23 +131,6 @@ fn guards(body: &Scalar, axis: AxisId) -> bool {
         Kind::Select(condition, ..) => !condition.loads() && free_axes(condition).contains(&axis),
         _ => false,
     }
-}
-
-/// Whether an axis is part of a stage's value outside of `body` and of indices.
-fn computes_with(stage: &Stage, axis: AxisId, body: &Scalar) -> bool {
-    let mut seen = FxHashSet::default();
-    let mut open = vec![&stage.value];
-    while let Some(x) = open.pop() {
-        match x.kind() {
-            Kind::Axis(id) if *id == axis => return true,
-            Kind::Load { .. } => {}
-            _ if x.address() != body.address() && seen.insert(x.address()) => {
-                open.extend(x.children());
-            }
-            _ => {}
-        }
-    }
-    false
 }
 
 #[cfg(test)]

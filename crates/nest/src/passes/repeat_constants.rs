@@ -9,10 +9,9 @@
 //! [DepthToSpace]: https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs/movement/depth-to-space-1.html
 
 use crate::analysis::Linear;
-use crate::build::zero;
 use crate::ir::{
-    Axis, AxisId, BufferId, Kind, Mode, Nest, Role, Scalar, Stage, free_axes, rewrite_those,
-    visit_accesses,
+    Axis, AxisId, BufferId, Kind, Mode, Nest, Role, Scalar, Stage, computes_with, free_axes,
+    rewrite_those, visit_accesses,
 };
 use crate::passes::collapse::SHORT_AXIS;
 use rustc_hash::FxHashMap;
@@ -64,7 +63,7 @@ fn short_constants(
     if !is_plain || !(2..SHORT_AXIS).contains(&short) || outer.extent <= 1 {
         return None;
     }
-    if uses_elsewhere(stage, [outer.id, inner.id]) {
+    if computes_with(&stage.value, &[outer.id, inner.id], None) {
         return None;
     }
     let mut constants: Vec<ShortConstant> = Vec::new();
@@ -98,17 +97,6 @@ fn short_constants(
         count <= MOST_ELEMENTS && count * LEAST_READS <= all
     };
     (fits && !constants.is_empty() && constants.iter().all(is_small)).then_some(constants)
-}
-
-/// Whether a stage computes with one of these axes other than in the places that it reads and writes.
-fn uses_elsewhere(stage: &Stage, axes: [AxisId; 2]) -> bool {
-    let mut values = stage.clone();
-    rewrite_those(&mut values, Scalar::loads, &mut |x| match x.kind() {
-        Kind::Load { .. } => zero(x.ty()),
-        _ => x,
-    });
-    let used = free_axes(&values.value);
-    axes.iter().any(|axis| used.contains(axis))
 }
 
 /// How far an access steps along each of two axes, in elements, at the example; `None` if it is not affine in them.

@@ -5,6 +5,7 @@ use super::{Contraction, Stride, offset};
 use crate::ir::{Nest, Stage};
 use std::cmp::Reverse;
 use std::ops::Range;
+use vinelift_tensor::gcd;
 
 /// Elements of the first factor of a contraction that are zero: that of offset `o` from the factor's first element, unless the
 /// digit
@@ -85,20 +86,13 @@ impl Contraction {
             if let [(next, next_is_tap), others @ ..] = smaller {
                 let is_alone = !next_is_tap && !overlaps(next, others);
                 if overlaps(largest, smaller) || *is_tap && is_alone {
-                    stride = greatest_common_divisor(stride, next.left);
+                    stride = gcd(stride as i64, next.left as i64) as usize;
                     rest = others;
                 }
             }
             dims.push(stride);
         }
         dims
-    }
-}
-
-fn greatest_common_divisor(a: usize, b: usize) -> usize {
-    match b {
-        0 => a,
-        _ => greatest_common_divisor(b, a % b),
     }
 }
 

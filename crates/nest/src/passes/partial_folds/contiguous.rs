@@ -3,8 +3,8 @@
 use crate::analysis::{GroupedOffset, Ranges, grouped_offset};
 use crate::build;
 use crate::ir::{
-    Axis, BufferId, Definition, Kind, Mode, Nest, Role, Scalar, Seen, Stage, free_axes, rewrite,
-    visit,
+    Axis, AxisId, BufferId, Definition, Kind, Mode, Nest, Role, Scalar, Seen, Stage, computes_with,
+    free_axes, rewrite, visit,
 };
 use crate::passes::simplify::simplify_stage;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -34,7 +34,8 @@ pub(super) fn steps_in_memory(
         group: None,
     };
     // A value computed from the axis itself does not count as one that comes in vectors, even if it simplifies to another.
-    if is_made_of(axes, body) {
+    let ids: Vec<AxisId> = axes.iter().map(|axis| axis.id).collect();
+    if computes_with(body, &ids, None) {
         return None;
     }
     inlined.value = definitions.inlined(nest, body);
@@ -64,21 +65,6 @@ pub(super) fn steps_in_memory(
         }
     });
     Steps { forms, bound }.joined(stage, axes)
-}
-
-/// Whether `x` depends on one of these axes other than through the indices of loads.
-fn is_made_of(axes: &[Axis], x: &Scalar) -> bool {
-    let mut open = vec![x];
-    let mut seen = Seen::default();
-    while let Some(x) = open.pop() {
-        match x.kind() {
-            Kind::Axis(id) if axes.iter().any(|a| a.id == *id) => return true,
-            Kind::Load { .. } => {}
-            _ if seen.insert(x.address()) => open.extend(x.children()),
-            _ => {}
-        }
-    }
-    false
 }
 
 /// Restricts the plan to the numbers that these extents have at the example.
