@@ -90,8 +90,11 @@ void Compiled::set_property(const ov::AnyMap& properties) {
 }
 
 ov::Any Compiled::get_property(const std::string& name) const {
-    EngineCounts counts{};
-    check(engine().statistics(compiled_.get(), &counts));
+    auto counts = [this] {
+        EngineCounts counts{};
+        check(engine().statistics(compiled_.get(), &counts));
+        return counts;
+    };
     return property_of_model(name, interface_.name, counts, settings_);
 }
 

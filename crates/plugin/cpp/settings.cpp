@@ -212,14 +212,14 @@ ov::Any property_of_device(const std::string& name, const Settings& settings) {
     return value;
 }
 
-ov::Any property_of_model(const std::string& name, const std::string& model, const EngineCounts& counts,
-                          const Settings& settings) {
+ov::Any property_of_model(const std::string& name, const std::string& model,
+                          const std::function<EngineCounts()>& counts, const Settings& settings) {
     if (name == ov::supported_properties.name())
         return with_settings({"SUPPORTED_PROPERTIES", "NETWORK_NAME", "OPTIMAL_NUMBER_OF_INFER_REQUESTS",
                               "EXECUTION_DEVICES", compilations_key, code_bytes_key, packed_bytes_key});
-    if (name == compilations_key) return static_cast<uint64_t>(counts.plans);
-    if (name == code_bytes_key) return static_cast<uint64_t>(counts.code_bytes);
-    if (name == packed_bytes_key) return static_cast<uint64_t>(counts.packed_bytes);
+    if (name == compilations_key) return static_cast<uint64_t>(counts().plans);
+    if (name == code_bytes_key) return static_cast<uint64_t>(counts().code_bytes);
+    if (name == packed_bytes_key) return static_cast<uint64_t>(counts().packed_bytes);
     if (name == ov::model_name.name()) return model;
     if (name == ov::optimal_number_of_infer_requests.name()) return static_cast<uint32_t>(settings.streams());
     if (name == ov::execution_devices.name()) return std::vector<std::string>{device_name};

@@ -3,6 +3,7 @@
 
 #include "engine.hpp"
 
+#include <functional>
 #include <openvino/openvino.hpp>
 #include <string>
 #include <vector>
@@ -38,8 +39,8 @@ private:
 // A property that tells of the device; throws if there is none of that name.
 ov::Any property_of_device(const std::string& name, const Settings& settings);
 
-// A property that tells of a compiled model; throws if there is none of that name.
-ov::Any property_of_model(const std::string& name, const std::string& model, const EngineCounts& counts,
-                          const Settings& settings);
+// A property that tells of a compiled model; throws if there is none of that name. `counts` is called for those that count.
+ov::Any property_of_model(const std::string& name, const std::string& model,
+                          const std::function<EngineCounts()>& counts, const Settings& settings);
 
 }  // namespace vinelift

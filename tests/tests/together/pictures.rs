@@ -63,7 +63,7 @@ impl Network<'_> {
         self.windows(ty, [x, &weights], channels, (stride, 1), pads)
     }
 
-    /// As [`Network::convolution`], with these weights, which give so many `channels`. The points of a window are `dilation` apart.
+    /// A convolution with `weights` for `channels` results, whose taps are `dilation` apart, a bias, and no number below zero.
     fn windows(
         &mut self,
         ty: &str,

@@ -165,7 +165,7 @@ impl PreparedContraction {
         };
         // Tiles have a register for the address of each row, or the time to load it.
         let fits = self.height <= ADDRESSED_ROWS || self.isa.instructions() == Isa::Avx512;
-        // Packed rows are of all steps.
+        // Rows that a task packs have all steps: where tiles would leave out one of this many products, they are not packed.
         const MUCH: usize = 8;
         let leaves_out = self.live.as_ref().is_some_and(|live| live.leave_out(MUCH));
         has_tiles
