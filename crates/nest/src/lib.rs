@@ -57,5 +57,5 @@ pub use passes::{
     Batch, BatchBytes, Journal, Kept, LEAST_CODED, Order, Reason, channels_last, constant_indices,
     contract, dead_points, dead_taps, dynamic_quantization, fuse, gathered_channels_last,
     hoist_operands, hoist_scales, keep_journals, partial_folds, quantized_products,
-    repeat_constants, schedule, simplify, unordered_partial_folds,
+    repeat_operands, schedule, simplify, unordered_partial_folds,
 };

@@ -20,7 +20,7 @@
 //! | [`channels_last()`] | `channels_last` | temporaries with channels, of which sums of products are made → with the channels last |
 //! | [`gathered_channels_last()`] | `channels_last` | data that a stage reads in several places chosen by other values, the same for all channels → with the channels last |
 //! | [`unordered_partial_folds()`] | `partial_folds` | long folds that are the same in any order → partial folds, where their points are neighbours in memory |
-//! | [`repeat_constants()`] | `repeat_constants` | constants that change along a short innermost axis alone → with the axis around it, too |
+//! | [`repeat_operands()`] | `repeat_operands` | small operands that keep the two innermost axes from being one → stored for all points of both |
 //! | [`schedule()`], which consists of | `schedule` | |
 //! | … in-place | `in_place` | a copy of a temporary that dies → the temporary is written there at once |
 //! | … halos | `halo` | guarded copies of temporaries → these with their borders around them |
@@ -75,7 +75,7 @@ mod partial_folds;
 mod peel;
 mod quantized_products;
 mod rearrangeable;
-mod repeat_constants;
+mod repeat_operands;
 mod room;
 mod schedule;
 mod simplify;
@@ -96,7 +96,7 @@ pub use journal::{Journal, keep_journals};
 pub use micro_batch::{Batch, BatchBytes};
 pub use partial_folds::{partial_folds, unordered_partial_folds};
 pub use quantized_products::quantized_products;
-pub use repeat_constants::repeat_constants;
+pub use repeat_operands::repeat_operands;
 pub use room::Order;
 pub use schedule::schedule;
 pub use simplify::simplify;

@@ -15,7 +15,7 @@ use vinelift_graph::Segment;
 use vinelift_nest::{
     BufferId, Kept, Nest, channels_last, constant_indices, contract, dead_points, dead_taps,
     dynamic_quantization, fuse, gathered_channels_last, hoist_operands, hoist_scales,
-    partial_folds, quantized_products, repeat_constants, schedule, unordered_partial_folds, verify,
+    partial_folds, quantized_products, repeat_operands, schedule, unordered_partial_folds, verify,
 };
 
 /// The choices, besides the nest, on which the passes depend.
@@ -198,8 +198,8 @@ impl Passes<'_> {
         }
         self.run("gathered channels last", gathered_channels_last)?;
         self.run("unordered partial folds", unordered_partial_folds)?;
-        self.run("repeated constants", |nest| {
-            repeat_constants(nest, &is_constant);
+        self.run("repeated operands", |nest| {
+            repeat_operands(nest, &is_constant);
         })?;
         self.run("scheduled", schedule)
     }
