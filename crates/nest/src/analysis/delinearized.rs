@@ -57,7 +57,7 @@ fn digits_of(outer: &Scalar, inner: &Scalar, extent: Extent) -> Option<Scalar> {
 }
 
 /// The dividend of a quotient or remainder, and the extent that divides it.
-pub(super) fn divided(x: &Scalar, wanted: Binary) -> Option<(&Scalar, Extent)> {
+pub(crate) fn divided(x: &Scalar, wanted: Binary) -> Option<(&Scalar, Extent)> {
     let Kind::Binary(op, whole, by) = x.kind() else {
         return None;
     };

@@ -36,7 +36,7 @@ pub(crate) use contraction::{
     narrow_step, offset, strided_load, sum_of_products, sums, sums_that,
 };
 pub use cost::Work;
-pub(crate) use delinearized::{delinearized, joined_digits};
+pub(crate) use delinearized::{delinearized, divided, joined_digits};
 pub(crate) use dim_groups::{GroupedOffset, grouped_offset, multiple_of_extent};
 pub use effects::{Aliases, Effects};
 pub use finite::are_finite;

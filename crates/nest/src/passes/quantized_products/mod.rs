@@ -21,6 +21,7 @@
 
 mod channels;
 mod concatenation;
+mod digits;
 mod factors;
 mod grid;
 mod integers;
@@ -33,12 +34,13 @@ mod tests;
 use crate::analysis::{is_proven, is_sum_of_terms, sum_of_products, sums_that};
 use crate::build::{index, zero};
 use crate::ir::{
-    Axis, AxisId, Binary, BufferId, Definition, Kind, Mode, Nest, Role, Scalar, Stage, free_axes,
-    rewrite, substitute,
+    Axis, Binary, BufferId, Definition, Kind, Mode, Nest, Role, Scalar, Stage, free_axes, rewrite,
+    substitute,
 };
 use crate::passes::definitions::Definitions;
 use channels::by_channel;
 use concatenation::{Concatenation, concatenations};
+use digits::{Digit, over_digits};
 use grid::{Formula, OnGrid, Rounded};
 use largest::Window;
 use nans::Known;
@@ -165,7 +167,8 @@ impl Pass<'_> {
         made
     }
 
-    /// The sum of `body` over `sum_axes` times a number of its type, as a load of a stage of its own over the other axes of `stage`.
+    /// The sum of `body` over `sum_axes` times a number of its type, as a load of a stage of its own over the other axes of `stage`, or
+    /// their digits.
     fn fold(
         &mut self,
         nest: &mut Nest,
@@ -175,9 +178,7 @@ impl Pass<'_> {
         body: Scalar,
         times: Option<Scalar>,
     ) -> Scalar {
-        let free = free_axes(&body);
-        let outer = stage.domain.iter().filter(|a| free.contains(&a.id));
-        let outer: Vec<Axis> = outer.copied().collect();
+        let (body, outer, at) = over_digits(nest, body, &stage.domain);
         let init = zero(body.ty());
         let sum = Scalar::reduce(Binary::Add, sum_axes.to_vec(), init, body);
         let value = match times {
@@ -185,7 +186,7 @@ impl Pass<'_> {
             None => sum,
         };
         let target = self.store(nest, name, stage, &outer, &value);
-        nest.load(target, outer.iter().map(|a| Scalar::axis(a.id)).collect())
+        nest.load(target, at)
     }
 
     /// Makes the stage that stores `value`, which is over `axes`, for the layers of `stage`.
@@ -237,22 +238,34 @@ fn reads_zero(at: &[Scalar]) -> bool {
 /// Whether there is enough to do, with results that share what they load. As this decides how sums are rounded, the
 /// plan relies on it from now on.
 fn pays(stage: &Stage, axes: &[Axis], left: &Scalar, right: &Scalar) -> bool {
-    let [left_width, right_width] = [left, right].map(|x| free_axes(&without_remainders(x)));
-    let (left, right) = (free_axes(left), free_axes(right));
-    let product = |of: &dyn Fn(&&Axis) -> bool| {
-        let extents = stage.domain.iter().filter(of).map(|a| a.extent);
-        extents.fold(1.into(), Extent::product)
-    };
-    let is_least = |least: usize, extent: Extent| Extent::from(least).at_most(extent);
-    let only = |own: &FxHashSet<AxisId>, other: &FxHashSet<AxisId>| {
-        product(&|axis| own.contains(&axis.id) && !other.contains(&axis.id))
-    };
     let terms = axes.iter().map(|a| a.extent);
     let terms = terms.fold(1.into(), Extent::product);
-    let results = product(&|axis| left.contains(&axis.id) || right.contains(&axis.id));
+    let (of_left, of_right) = (free_axes(left), free_axes(right));
+    let results = stage.domain.iter();
+    let results = results.filter(|axis| of_left.contains(&axis.id) || of_right.contains(&axis.id));
+    let results = results
+        .map(|axis| axis.extent)
+        .fold(1.into(), Extent::product);
+    let is_least = |least: usize, extent: Extent| Extent::from(least).at_most(extent);
     is_least(LEAST_PRODUCTS, terms.product(results))
-        && is_least(LEAST_WIDTH, only(&left_width, &right_width))
-        && is_least(LEAST_WIDTH, only(&right_width, &left_width))
+        && is_least(LEAST_WIDTH, width(stage, left, right))
+        && is_least(LEAST_WIDTH, width(stage, right, left))
+}
+
+/// The number of results of `stage` that share an element of `other`: those that `own` alone leads to.
+fn width(stage: &Stage, own: &Scalar, other: &Scalar) -> Extent {
+    let [free, of_other] = [own, other].map(|x| free_axes(&without_remainders(x)));
+    let axes = stage.domain.iter().filter(|axis| free.contains(&axis.id));
+    let shared = axes.map(|axis| {
+        let digits = [own, other].map(|x| Digit::of(x, axis.id));
+        match digits {
+            // Channels of a group.
+            [None, Some(Digit::Quotient(n))] => n.into(),
+            _ if of_other.contains(&axis.id) => 1.into(),
+            _ => axis.extent,
+        }
+    });
+    shared.fold(1.into(), Extent::product)
 }
 
 /// `x` with 0 in place of each index that is a remainder: those of a window that goes by strides are the same again and again, as

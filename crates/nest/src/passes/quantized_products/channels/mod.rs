@@ -9,6 +9,7 @@
 mod tests;
 
 use super::grid::{Formula, points};
+use crate::analysis::joined_digits;
 use crate::build::{fma, number, zero};
 use crate::ir::{Binary, BufferId, Kind, Nest, Scalar, Stage, Unary, as_binary, reciprocal};
 use vinelift_tensor::ElementType::F32;
@@ -88,13 +89,13 @@ fn ranges<'a>(
     is_known.then(|| numbers.iter().map(|x| f32::from_le_bytes(*x)))
 }
 
-/// The index of the channel in a load from a tensor that has but one dim of more than one element.
+/// The index of the channel in a load from a tensor that has but one dim of more than one element, or two for the digits of one.
 pub(super) fn channel(nest: &Nest, x: &Scalar) -> Option<Scalar> {
     let Kind::Load { buffer, at } = x.kind() else {
         return None;
     };
-    let dims = nest.buf(*buffer).shape.iter().zip(at);
-    let mut channels = dims.filter(|(extent, _)| **extent != 1);
-    let (_, channel) = channels.next()?;
-    (channels.next().is_none() && !channel.reads_zero()).then(|| channel.clone())
+    let dims = joined_digits(at, &nest.buf(*buffer).shape)?;
+    let mut channels = dims.into_iter().filter(|(_, extent)| *extent != 1);
+    let (channel, _) = channels.next()?;
+    (channels.next().is_none() && !channel.reads_zero()).then_some(channel)
 }

@@ -1,0 +1,83 @@
+//! Axes of which a value depends on one digit alone: of an output channel on its group, `c / n`, or of an output of a transposed
+//! convolution on its phase, `y % n`.
+
+use crate::analysis::divided;
+use crate::ir::{Axis, AxisId, Binary, Nest, Scalar, Seen, free_axes, rewrite};
+use vinelift_tensor::Extent;
+
+/// The digit of an axis that a value depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Digit {
+    /// `axis / n`.
+    Quotient(usize),
+    /// `axis % n`.
+    Remainder(usize),
+}
+
+impl Digit {
+    /// The digit of `axis` that `x` depends on; `None` if it does not depend on it, or on more than one digit.
+    pub(super) fn of(x: &Scalar, axis: AxisId) -> Option<Digit> {
+        let mut found = None;
+        let (mut open, mut seen) = (vec![x], Seen::default());
+        while let Some(x) = open.pop() {
+            match Digit::read(x, axis) {
+                Some(digit) if found.is_none_or(|found| found == digit) => found = Some(digit),
+                Some(_) => return None,
+                None if x.is_axis(axis) => return None,
+                None if seen.insert(x.address()) => open.extend(x.children()),
+                None => {}
+            }
+        }
+        found
+    }
+
+    /// The digit that `x` is.
+    fn read(x: &Scalar, axis: AxisId) -> Option<Digit> {
+        let digit = |op, of: fn(usize) -> Digit| {
+            let (whole, n) = divided(x, op)?;
+            whole.is_axis(axis).then_some(of(n.number()?))
+        };
+        digit(Binary::Div, Digit::Quotient).or_else(|| digit(Binary::Rem, Digit::Remainder))
+    }
+
+    /// How many values it has along an axis of this extent, if that is a number or does not matter.
+    fn count(self, extent: Extent) -> Option<usize> {
+        match self {
+            Digit::Quotient(n) => Some(extent.number()?.div_ceil(n)),
+            Digit::Remainder(n) => Some(extent.number().map_or(n, |extent| extent.min(n))),
+        }
+    }
+}
+
+/// `x` over axes of digits: the axes among `axes` that it depends on, or in place of one of which it depends on a digit alone
+/// a new one, and for each of them the index that it stands for.
+pub(super) fn over_digits(
+    nest: &mut Nest,
+    x: Scalar,
+    axes: &[Axis],
+) -> (Scalar, Vec<Axis>, Vec<Scalar>) {
+    let free = free_axes(&x);
+    let (mut x, mut over, mut at) = (x, Vec::new(), Vec::new());
+    for axis in axes.iter().filter(|axis| free.contains(&axis.id)) {
+        let digit = Digit::of(&x, axis.id);
+        let short = digit.and_then(|digit| Some((digit, digit.count(axis.extent)?)));
+        let Some((digit, count)) = short else {
+            over.push(*axis);
+            at.push(Scalar::axis(axis.id));
+            continue;
+        };
+        let new = nest.axis(count);
+        let mut index = Scalar::axis(axis.id);
+        x = rewrite(&x, &mut |x| match Digit::read(&x, axis.id) {
+            Some(_) => {
+                index = x;
+                Scalar::axis(new.id)
+            }
+            None => x,
+        });
+        debug_assert_eq!(Digit::read(&index, axis.id), Some(digit));
+        over.push(new);
+        at.push(index);
+    }
+    (x, over, at)
+}
