@@ -26,8 +26,8 @@ const MOST_TURNS: usize = 64;
 /// Results of at most this size are kept from before the first run, whatever makes them.
 const SMALL_BYTES: usize = 1 << 18;
 
-/// The operands of contractions, the folds, the copies and the small stages that depend on constants alone, as a plan; their
-/// stages leave the nest, in which their targets are then inputs.
+/// The operands of contractions, the folds, the copies and the small stages that depend on constants alone, and what becomes of them,
+/// as a plan; their stages leave the nest, in which the targets that it reads are then inputs.
 pub(crate) fn constant_stages(
     nest: &mut Nest,
     slots: &[Slot],
@@ -39,27 +39,34 @@ pub(crate) fn constant_stages(
         .filter_map(|stage| Contraction::of(nest, stage))
         .flat_map(|c| [c.left.tensor.buffer, c.right.tensor.buffer])
         .collect();
-    let is_wanted = |stage: &Stage| {
-        operands.contains(&stage.target)
-            || matches!(stage.value.kind(), Kind::Reduce { .. })
-            || bytes(nest, stage.target) <= SMALL_BYTES
-            || reorders(nest, stage)
-    };
-    let mut writers: FxHashMap<BufferId, Vec<usize>> = FxHashMap::default();
-    for (k, stage) in nest.stages.iter().enumerate() {
-        writers.entry(stage.target).or_default().push(k);
+    let mut made_once: FxHashSet<BufferId> = FxHashSet::default();
+    for (target, writers) in by_target(nest) {
+        let is_wanted = |k: &usize| {
+            let stage = &nest.stages[*k];
+            operands.contains(&target)
+                || matches!(stage.value.kind(), Kind::Reduce { .. })
+                || bytes(nest, target) <= SMALL_BYTES
+                || reorders(nest, stage)
+                || shrinks(nest, stage, &made_once)
+        };
+        let is_constant = |buffer: &BufferId| {
+            matches!(slots[buffer.0 as usize], Slot::Constant(_))
+                || matches!(nest.buf(*buffer).role, Role::Table(_))
+                || made_once.contains(buffer)
+        };
+        if writers.iter().any(is_wanted)
+            && depends_on_constants(nest, target, &writers, &is_constant)
+        {
+            made_once.insert(target);
+        }
     }
-    let made_once = writers.into_iter().filter(|(target, writers)| {
-        writers.iter().any(|k| is_wanted(&nest.stages[*k]))
-            && depends_on_constants(nest, *target, writers, slots)
-    });
-    let made_once: FxHashSet<BufferId> = made_once.map(|(target, _)| target).collect();
     let stages = nest.stages.iter().cloned();
     let (constant, rest): (Vec<Stage>, Vec<Stage>) =
         stages.partition(|stage| made_once.contains(&stage.target));
     if constant.is_empty() {
         return Ok(None);
     }
+    let needed: FxHashSet<BufferId> = rest.iter().flat_map(Stage::loads).collect();
     let mut part = nest.clone();
     // The plan has no inputs: what only a run has is absent.
     let constants = slots.iter().map(|slot| match slot {
@@ -71,7 +78,7 @@ pub(crate) fn constant_stages(
     for stage in &constant {
         let target = stage.target.0 as usize;
         let buffer = &mut part.buffers[target];
-        if buffer.role == Role::Output {
+        if buffer.role == Role::Output || !needed.contains(&stage.target) {
             continue;
         }
         buffer.role = Role::Output;
@@ -88,6 +95,28 @@ pub(crate) fn constant_stages(
     }))
 }
 
+/// The targets of all stages, in the order in which they are first written, each with the numbers of the stages that do.
+fn by_target(nest: &Nest) -> Vec<(BufferId, Vec<usize>)> {
+    let mut targets: Vec<(BufferId, Vec<usize>)> = Vec::new();
+    let mut places: FxHashMap<BufferId, usize> = FxHashMap::default();
+    for (k, stage) in nest.stages.iter().enumerate() {
+        let place = *places.entry(stage.target).or_insert(targets.len());
+        match targets.get_mut(place) {
+            Some((_, writers)) => writers.push(k),
+            None => targets.push((stage.target, vec![k])),
+        }
+    }
+    targets
+}
+
+/// Whether a stage makes no more of what is made once than that has.
+fn shrinks(nest: &Nest, stage: &Stage, made_once: &FxHashSet<BufferId>) -> bool {
+    let loads = stage.loads();
+    let read = loads.iter().filter(|b| made_once.contains(b));
+    let read = read.map(|b| bytes(nest, *b)).fold(0, usize::saturating_add);
+    bytes(nest, stage.target) <= read
+}
+
 /// Whether a stage stores elements of a buffer in another order, and no more of them than the buffer has.
 fn reorders(nest: &Nest, stage: &Stage) -> bool {
     match stage.value.kind() {
@@ -102,14 +131,15 @@ fn bytes(nest: &Nest, buffer: BufferId) -> usize {
 
 /// Whether a temporary, which the stages of these numbers write, depends on constants alone, is read by nothing before it is whole, and
 /// is worth its time and memory before the first run.
-fn depends_on_constants(nest: &Nest, target: BufferId, writers: &[usize], slots: &[Slot]) -> bool {
+fn depends_on_constants(
+    nest: &Nest,
+    target: BufferId,
+    writers: &[usize],
+    is_constant: &dyn Fn(&BufferId) -> bool,
+) -> bool {
     if nest.buf(target).role != Role::Temporary {
         return false;
     }
-    let is_constant = |buffer: &BufferId| {
-        matches!(slots[buffer.0 as usize], Slot::Constant(_))
-            || matches!(nest.buf(*buffer).role, Role::Table(_))
-    };
     let of_writers = || writers.iter().map(|k| &nest.stages[*k]);
     let mut loads: Vec<BufferId> = of_writers().flat_map(Stage::loads).collect();
     loads.sort_unstable();
