@@ -13,7 +13,7 @@ mod ratios;
 mod tests;
 
 use crate::analysis::Interval;
-use crate::ir::{Axis, AxisId, BufferId, Kind, Mode, Nest, Policy, Role, Scalar, Stage};
+use crate::ir::{Axis, AxisId, BufferId, Kind, Mode, Nest, Role, Scalar, Stage};
 use arithmetic::{binary, cast, unary};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::{ElementType, Formula, numbers, symbols};
@@ -258,13 +258,13 @@ impl Machine<'_> {
                 }
                 sum
             }
-            Kind::Wrap(w) => match self.of(&w.index)?.exact() {
-                Some(index) => match w.extent.number() {
-                    Some(extent) => wrap(index, extent, w.policy),
-                    None => ValueRange::Unknown,
-                },
-                None => ValueRange::Unknown,
-            },
+            Kind::Wrap(w) => {
+                let known = self.of(&w.index)?.exact().zip(w.extent.number());
+                let place = known.and_then(|(index, extent)| w.policy.place(index, extent));
+                place.map_or(ValueRange::Unknown, |place| {
+                    ValueRange::exactly(place as i64)
+                })
+            }
         })
     }
 
@@ -306,25 +306,8 @@ fn constant(bits: u64, ty: ElementType) -> ValueRange {
         }
         ElementType::F64 => ValueRange::Float(f64::from_bits(bits), f64::from_bits(bits)),
         ElementType::Boolean => ValueRange::exactly(bits as i64),
-        ElementType::U64 => i64::try_from(bits).map_or(ValueRange::Unknown, ValueRange::exactly),
-        _ if ty.is_signed_integer() => {
-            let unused = 64 - ty.bits();
-            ValueRange::exactly((bits << unused) as i64 >> unused)
-        }
-        _ if ty.is_unsigned_integer() => ValueRange::exactly(bits as i64),
-        _ => ValueRange::Unknown,
-    }
-}
-
-fn wrap(index: i64, extent: usize, policy: Policy) -> ValueRange {
-    let n = i64::try_from(extent).unwrap_or(i64::MAX);
-    let index = if policy.negative && index < 0 {
-        index.saturating_add(n)
-    } else {
-        index
-    };
-    match (0..n).contains(&index) {
-        true => ValueRange::exactly(index),
-        false => ValueRange::Unknown,
+        _ => Scalar::constant(bits, ty)
+            .as_integer()
+            .map_or(ValueRange::Unknown, ValueRange::exactly),
     }
 }

@@ -298,11 +298,12 @@ impl Nest {
 }
 
 impl Nest {
-    /// Puts a constant in place of every load of a buffer, in the stages of a range.
+    /// Puts a constant in place of every load of a buffer, in the stages of a range, and of what is then known to be an index in range.
     pub fn replace_loads(&mut self, range: RangeFrom<usize>, by: &FxHashMap<BufferId, Scalar>) {
         for stage in &mut self.stages[range] {
             rewrite_those(stage, Scalar::loads, &mut |x| match x.kind() {
                 Kind::Load { buffer, .. } => by.get(buffer).cloned().unwrap_or(x),
+                Kind::Wrap(wrap) => wrap.known().unwrap_or(x),
                 _ => x,
             });
         }

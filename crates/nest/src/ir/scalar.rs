@@ -193,6 +193,18 @@ impl Scalar {
             .map(|bits| bits as i64)
     }
 
+    /// The value, if it is a constant of an integer type and an `i64` can hold it.
+    pub(crate) fn as_integer(&self) -> Option<i64> {
+        let (bits, ty) = (self.as_const()?, self.ty());
+        if ty.is_signed_integer() {
+            let unused = 64 - ty.bits();
+            return Some((bits << unused) as i64 >> unused);
+        }
+        i64::try_from(bits)
+            .ok()
+            .filter(|_| ty.is_unsigned_integer())
+    }
+
     /// Whether it is the value of this axis.
     pub fn is_axis(&self, axis: AxisId) -> bool {
         matches!(self.kind(), Kind::Axis(id) if *id == axis)

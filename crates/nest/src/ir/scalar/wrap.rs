@@ -20,6 +20,13 @@ pub struct Wrap {
 }
 
 impl Wrap {
+    /// The index that it gives, if it is that of a constant in a range of known extent.
+    pub(crate) fn known(&self) -> Option<Scalar> {
+        let extent = self.extent.number()?;
+        let place = self.policy.place(self.index.as_integer()?, extent)?;
+        Some(Scalar::constant(place as u64, ElementType::I64))
+    }
+
     /// The index without its conversion from `i32` to `i64`, if that is what it is.
     pub fn narrow(&self) -> &Scalar {
         match self.index.kind() {
@@ -41,6 +48,16 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// The element that `index` names in a dim of `extent`, if one.
+    pub(crate) fn place(self, index: i64, extent: usize) -> Option<usize> {
+        let below_zero = self.negative && index < 0;
+        let index = match below_zero {
+            true => index.checked_add(i64::try_from(extent).ok()?)?,
+            false => index,
+        };
+        usize::try_from(index).ok().filter(|place| *place < extent)
+    }
+
     /// Negative values count from the end; out of range is an error.
     pub const WRAP: Policy = Policy {
         negative: true,

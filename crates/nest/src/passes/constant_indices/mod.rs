@@ -110,7 +110,7 @@ fn table<'a>(
     let Kind::Load { buffer, at } = load.kind() else {
         return None;
     };
-    let extent = i32::try_from(wrap.extent.number()?).ok()?;
+    let extent = wrap.extent.number()?;
     let size = match load.ty() {
         I32 => 4,
         I64 => 8,
@@ -141,11 +141,7 @@ fn table<'a>(
             Ok(wide) => i64::from_le_bytes(wide),
             Err(_) => i32::from_le_bytes(element.try_into().ok()?).into(),
         };
-        let from_end = wrap.policy.negative && found < 0;
-        let found = found.checked_add(if from_end { extent.into() } else { 0 })?;
-        let inside = i32::try_from(found)
-            .ok()
-            .filter(|i| (0..extent).contains(i))?;
+        let inside = i32::try_from(wrap.policy.place(found, extent)?).ok()?;
         bytes.extend(inside.to_le_bytes());
         at = at.wrapping_add(advance(&mut point, &free, &steps));
     }

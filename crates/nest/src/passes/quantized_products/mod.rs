@@ -54,6 +54,10 @@ const LEAST_PRODUCTS: usize = 1 << 14;
 /// The least number of results, from one element of each operand, that is worth it.
 const LEAST_WIDTH: usize = 4;
 
+/// With fewer results from one element of an operand, the least from an element of the other, and the least number of products.
+const LEAST_COLUMNS: usize = 64;
+const LEAST_OF_ROW: usize = 1 << 16;
+
 /// How many definitions lie between a sum and what it takes, at most.
 const MOST_DEPTH: usize = 6;
 
@@ -247,9 +251,18 @@ fn pays(stage: &Stage, axes: &[Axis], left: &Scalar, right: &Scalar) -> bool {
         .map(|axis| axis.extent)
         .fold(1.into(), Extent::product);
     let is_least = |least: usize, extent: Extent| Extent::from(least).at_most(extent);
-    is_least(LEAST_PRODUCTS, terms.product(results))
-        && is_least(LEAST_WIDTH, width(stage, left, right))
-        && is_least(LEAST_WIDTH, width(stage, right, left))
+    let products = terms.product(results);
+    let widths = [width(stage, left, right), width(stage, right, left)];
+    let are_wide = widths.iter().all(|width| is_least(LEAST_WIDTH, *width));
+    // What there is one of does not matter, unless results share it, as a channel of pixels and of weights that go along it.
+    let is_shared =
+        |axis: &Axis| axis.extent != 1 && of_left.contains(&axis.id) && of_right.contains(&axis.id);
+    let is_row = || {
+        widths.iter().any(|width| is_least(LEAST_COLUMNS, *width))
+            && is_least(LEAST_OF_ROW, products)
+            && !stage.domain.iter().any(is_shared)
+    };
+    is_least(LEAST_PRODUCTS, products) && (are_wide || is_row())
 }
 
 /// The number of results of `stage` that share an element of `other`: those that `own` alone leads to.
