@@ -1,6 +1,9 @@
 //! Axes of which a value depends on one digit alone: of an output channel on its group, `c / n`, or of an output of a transposed
 //! convolution on its phase, `y % n`.
 
+#[cfg(test)]
+mod tests;
+
 use crate::analysis::divided;
 use crate::ir::{Axis, AxisId, Binary, Nest, Scalar, Seen, free_axes, rewrite};
 use vinelift_tensor::Extent;
