@@ -195,6 +195,39 @@ fn products_with_weights() {
     }
 }
 
+/// What zero points are multiplied by depends on weights alone, and is made before the first run, in as many steps as it takes.
+#[test]
+fn products_of_one_row() {
+    let core = Core::new().unwrap();
+    let (k, n) = (1024, 70);
+    let mut layers = Layers::default();
+    let x = layers.parameter("1,1024");
+    let q = layers.quantize(x, -0.5, 2.05);
+    let w = weights(k * n, 1);
+    let scales: Vec<f32> = numbers(n, 2).map(|v| v as f32 * 1e-11 + 0.001).collect();
+    let s = layers.weights("70,1024", "70,1", &w, &scales);
+    let data = "transpose_a=\"false\" transpose_b=\"true\"";
+    let y = layers.layer("MatMul", "opset1", data, &[q, s]);
+    let model = layers.model(&core, y);
+    let compiled = core.compile_model(&model).unwrap();
+    let nest = compiled.dump(Stage::Scheduled, &[None], None).unwrap();
+    let (once, each) = nest.split_once("# in each run").unwrap();
+    assert!(once.contains("right.total.lanes["), "{nest}");
+    assert!(!each.contains("right.total.lanes["), "{nest}");
+    assert!(each.contains("0i32]"), "{nest}");
+    let data = activations(k, 3);
+    let y = run(
+        &core,
+        &model,
+        &[Tensor::from_slice(&[1, k], &data).unwrap()],
+    );
+    for (j, y) in y.into_iter().enumerate() {
+        let scale = f64::from(scales[j]);
+        let terms = (0..k).map(|k0| on_grid(data[k0]) * f64::from(w[j * k + k0]) * scale);
+        check(y, terms);
+    }
+}
+
 /// Weights that folding would make `f32` of stay codes, so that sums are exact for any number of them.
 #[test]
 fn products_with_few_weights_are_exact() {
@@ -327,20 +360,27 @@ fn products_of_activations() {
 
 #[test]
 fn padded_convolutions() {
-    check_convolution(&[9]);
+    check_convolution(&[9], 1);
+}
+
+/// A NaN in a picture of a group is not in results of the other.
+#[test]
+fn grouped_convolutions() {
+    check_convolution(&[18], 2);
 }
 
 /// Pieces of a picture that are on one grid, as networks put them together.
 #[test]
 fn convolutions_of_concatenations() {
-    check_convolution(&[9, 16, 7]);
+    check_convolution(&[9, 16, 7], 1);
 }
 
-/// Quantises several pictures one by one, puts them together along the channels, and checks a convolution of the whole. `pieces`
-/// says how many channels each picture has.
-fn check_convolution(pieces: &[usize]) {
+/// Quantises several pictures one by one, puts them together along the channels, and checks a convolution of the whole in groups of
+/// channels. `pieces` says how many channels each picture has.
+fn check_convolution(pieces: &[usize], groups: usize) {
     let core = Core::new().unwrap();
-    let (channels, outs, size) = (pieces.iter().sum::<usize>(), 13, 12);
+    let (channels, outs, size) = (pieces.iter().sum::<usize>(), 14, 12);
+    let (inputs_of, outs_of) = (channels / groups, outs / groups);
     let mut layers = Layers::default();
     let shapes = pieces.iter().map(|c| format!("1,{c},12,12"));
     let inputs: Vec<usize> = shapes.map(|shape| layers.parameter(&shape)).collect();
@@ -350,12 +390,27 @@ fn check_convolution(pieces: &[usize]) {
         [one] => *one,
         all => layers.layer("Concat", "opset1", "axis=\"1\"", all),
     };
-    let w = weights(outs * channels * 9, 6);
+    let w = weights(outs * inputs_of * 9, 6);
     let scales: Vec<f32> = numbers(outs, 7).map(|v| v as f32 * 1e-11 + 0.001).collect();
-    let s = layers.weights(&format!("13,{channels},3,3"), "13,1,1,1", &w, &scales);
+    let (ty, filters, scaled) = match groups {
+        1 => (
+            "Convolution",
+            format!("14,{channels},3,3"),
+            "14,1,1,1".into(),
+        ),
+        _ => (
+            "GroupConvolution",
+            format!("{groups},{outs_of},{inputs_of},3,3"),
+            format!("{groups},{outs_of},1,1,1"),
+        ),
+    };
+    let s = layers.weights(&filters, &scaled, &w, &scales);
     let data = "strides=\"1,1\" dilations=\"1,1\" pads_begin=\"1,1\" pads_end=\"1,1\" auto_pad=\"explicit\"";
-    let y = layers.layer("Convolution", "opset1", data, &[q, s]);
+    let y = layers.layer(ty, "opset1", data, &[q, s]);
     let model = layers.model(&core, y);
+    let compiled = core.compile_model(&model).unwrap();
+    let nest = compiled.dump(Stage::Nest, &vec![None; pieces.len()], None);
+    assert!(nest.unwrap().contains("0i32]"), "no sums of bytes");
     let mut data = activations(channels * size * size, 8);
     data[3 * size * size + 40] = f32::NAN;
     data[(channels - 1) * size * size + 100] = f32::NAN;
@@ -369,12 +424,13 @@ fn check_convolution(pieces: &[usize]) {
     let y = run(&core, &model, &tensors);
     for (at, y) in y.into_iter().enumerate() {
         let (o, h, v) = (at / (size * size), at / size % size, at % size);
-        let points = (0..channels).flat_map(|c| (0..9).map(move |p| (c, h + p / 3, v + p % 3, p)));
+        let points = (0..inputs_of).flat_map(|c| (0..9).map(move |p| (c, h + p / 3, v + p % 3, p)));
         let inside =
             points.filter(|&(_, h, v, _)| (1..=size).contains(&h) && (1..=size).contains(&v));
         let terms = inside.map(|(c, h, v, p)| {
-            let x = on_grid(data[(c * size + h - 1) * size + v - 1]);
-            x * f64::from(w[(o * channels + c) * 9 + p]) * f64::from(scales[o])
+            let channel = o / outs_of * inputs_of + c;
+            let x = on_grid(data[(channel * size + h - 1) * size + v - 1]);
+            x * f64::from(w[(o * inputs_of + c) * 9 + p]) * f64::from(scales[o])
         });
         check(y, terms);
     }

@@ -16,6 +16,12 @@ const LEAST_WEIGHTS: usize = 64;
 /// lie beside each other, any number will do.
 const LEAST_CHANNELS: usize = 8;
 
+/// Nor do weights of groups, whose channels are their third dim, for fewer results of each group.
+const LEAST_OF_GROUP: usize = 4;
+
+const CONVOLUTION: &str = "Convolution";
+const GROUP_CONVOLUTION: &str = "GroupConvolution";
+
 /// The most nodes between weights and the node that multiplies by them, and between that and a transposition.
 const MOST_STEPS: usize = 4;
 
@@ -37,9 +43,17 @@ impl Walk<'_> {
             count.is_none_or(|count| count >= least)
         };
         let has_channels = |tensor: &TensorId| {
-            let lie_together =
-                |n: &usize| *n >= LEAST_CHANNELS || self.takes_transposed_pixels(*tensor);
-            shape(tensor).is_none_or(|shape| shape.get(1).is_some_and(lie_together))
+            let Some(shape) = shape(tensor) else {
+                return true;
+            };
+            let reader = self.reader_of_weights(*tensor);
+            match (reader, shape.as_slice()) {
+                (Some((_, GROUP_CONVOLUTION)), [_, results, channels, ..]) => {
+                    *results >= LEAST_OF_GROUP && *channels >= LEAST_CHANNELS
+                }
+                (Some((reader, CONVOLUTION)), _) if self.is_transposed(reader) => true,
+                (_, shape) => shape.get(1).is_some_and(|n| *n >= LEAST_CHANNELS),
+            }
         };
         let all_of = |types: &[ElementType]| {
             let is_one = |t: &TensorId| self.element(*t).is_some_and(|ty| types.contains(&ty));
@@ -61,24 +75,24 @@ impl Walk<'_> {
         outputs.iter().all(|t| is_float(t) && has_least(t, least))
     }
 
-    /// Whether `weights` are those of a convolution alone whose operand the model has transposed: the channels of a pixel then lie beside
-    /// each other in memory.
-    fn takes_transposed_pixels(&self, weights: TensorId) -> bool {
+    /// The convolution that `weights` are those of alone, and its operator.
+    fn reader_of_weights(&self, weights: TensorId) -> Option<(NodeIndex, &str)> {
         let mut tensor = weights;
         for _ in 0..MOST_STEPS {
             let mut readers = self.model.readers(tensor);
             let (Some(reader), None) = (readers.next(), readers.next()) else {
-                return false;
+                return None;
             };
-            if self.operator_name(reader) == Some("Convolution") {
-                return self.is_transposed(reader);
+            let operator = self.operator_name(reader);
+            if let Some(operator @ (CONVOLUTION | GROUP_CONVOLUTION)) = operator {
+                return Some((reader, operator));
             }
             tensor = TensorId {
                 node: reader,
                 output: 0,
             };
         }
-        false
+        None
     }
 
     /// Whether the first operand of a node comes from a transposition, with only padding and elementwise nodes in between.

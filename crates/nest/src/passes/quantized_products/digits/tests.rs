@@ -32,13 +32,12 @@ fn the_digit_that_a_value_depends_on() {
     assert_eq!(x, &group * 8 + j * &group);
 }
 
-/// A sum of 8 products over `domain`, of `q` of the extents `operand` at one place and weights of the extents `weights` at another,
+/// The extents of an operand, and where in it the product of a point with the number `k` is.
+type Operand = (&'static [usize], fn(&[Scalar], Scalar) -> Vec<Scalar>);
+
+/// A sum of 8 products over `domain`, of values on a grid and weights,
 /// with both zero points other than zero; after the pass.
-fn products(
-    domain: &[usize],
-    operand: (&[usize], fn(&[Scalar], Scalar) -> Vec<Scalar>),
-    weights: (&[usize], fn(&[Scalar], Scalar) -> Vec<Scalar>),
-) -> Vec<String> {
+fn products(domain: &[usize], operand: Operand, weights: Operand) -> Vec<String> {
     let mut nest = Nest::new();
     let x = nest.buffer("x", F32, operand.0, Role::Input);
     let q = nest.buffer("q", F32, operand.0, Role::Temporary);
