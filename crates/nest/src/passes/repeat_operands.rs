@@ -103,9 +103,10 @@ fn place(nest: &Nest, stages: &[Stage], reader: usize, operand: BufferId) -> Opt
         true => chain.start,
         false => reader,
     };
-    written
-        .is_none_or(|written| written < place)
-        .then_some(place)
+    // Nothing may be put between stages that take turns.
+    let is_between = stages[place].group.is_some();
+    let is_behind = written.is_none_or(|written| written < place);
+    (is_behind && !is_between).then_some(place)
 }
 
 /// An operand, where a stage loads it, and the axes of what is stored in its place.
@@ -278,6 +279,31 @@ mod tests {
             for i<9, j<400, k<3: y[i, j, k] = (p[i, ((j * 3) + k)] + e[j])";
         let stages = scheduled(text);
         assert!(stages[1].contains("e.repeated"), "{stages:#?}");
+    }
+
+    #[test]
+    fn nothing_comes_between_stages_that_take_turns() {
+        let text = "input x: f32[400, 8]
+            input w: f32[9, 8]
+            input d: f32[400]
+            temporary e: f32[400]
+            temporary g: f32[9]
+            temporary h: f32[9]
+            temporary p: f32[400, 9]
+            output y: f32[9, 400, 3]
+            output z: f32[9]
+            for i<400: e[i] = add[k<4; 0.0](d[k])
+            turn 0 for i<400, j<9: g[j] = (x[i, 0] * w[j, 1])
+            turn 0 for i<400, j<9: h[j] = add[k<8; 0.0](term(x[i, k], w[j, k]))
+            turn 0 for i<400, j<9: p[i, j] = (h[j] + 1.0)
+            for i<9, j<400, k<3: y[i, j, k] = (p[0, i] + e[j])
+            for i<9: z[i] = g[i]";
+        let stages = scheduled(text);
+        let is_turn = |text: &&String| text.starts_with("turn");
+        assert!(
+            stages[1..4].iter().all(|text| is_turn(&text)),
+            "{stages:#?}"
+        );
     }
 
     #[test]

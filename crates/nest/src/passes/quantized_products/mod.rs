@@ -254,7 +254,7 @@ fn pays(stage: &Stage, axes: &[Axis], left: &Scalar, right: &Scalar) -> bool {
     let products = terms.product(results);
     let widths = [width(stage, left, right), width(stage, right, left)];
     let are_wide = widths.iter().all(|width| is_least(LEAST_WIDTH, *width));
-    // What there is one of does not matter, unless results share it, as a channel of pixels and of weights that go along it.
+    // An axis that both operands go along, as depthwise convolutions have one of channels, makes many products of few columns.
     let is_shared =
         |axis: &Axis| axis.extent != 1 && of_left.contains(&axis.id) && of_right.contains(&axis.id);
     let is_row = || {
