@@ -195,7 +195,7 @@ fn products_with_weights() {
     }
 }
 
-/// What zero points are multiplied by depends on weights alone, and is made before the first run, in as many steps as it takes.
+/// The zero point of the row is multiplied by sums of weights. These are computed before the first run, all steps of them.
 #[test]
 fn products_of_one_row() {
     let core = Core::new().unwrap();

@@ -5,7 +5,7 @@
 //!
 //! `collapse` then makes one loop of the two axes, which is long enough for vectors. Biases before [DepthToSpace], scales of
 //! pixels whose three colours follow each other, and flags of pixels of which a transposed convolution makes four are like that.
-//! What is stored of a constant is computed once before all runs, unless extents have symbols.
+//! A copy of a constant is made once, before the first run, unless extents have symbols; of another operand, in each run.
 //!
 //! [DepthToSpace]: https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs/movement/depth-to-space-1.html
 
@@ -55,19 +55,20 @@ pub fn repeat_operands(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool) 
     nest.stages = stages;
 }
 
-/// What is stored in place of an operand.
+/// A copy of an operand over both axes, which a stage reads in its place.
 struct Repeated {
     /// The operand, and where the stage loads it.
     of: (BufferId, Vec<Scalar>),
-    /// Before which stage it is stored.
+    /// Before which stage the copy is made.
     place: usize,
+    /// The stage that makes it.
     store: Stage,
-    /// What replaces the load.
+    /// The load from the copy.
     load: Scalar,
 }
 
-/// What is stored in place of the operands of `stages[reader]` that step in another way along its two innermost axes than along one,
-/// if all else steps as along one.
+/// Copies of the operands that keep the two innermost axes of `stages[reader]` from being one; `None` if there are none, or if not all
+/// of them can be copied.
 fn repeated(
     nest: &mut Nest,
     stages: &[Stage],
@@ -83,9 +84,12 @@ fn repeated(
             false => place(nest, stages, reader, operand)?,
         };
         let (store, load) = repeat(nest, stage, operand, &at, &axes);
-        let of = (operand, at);
-        #[rustfmt::skip]
-        repeated.push(Repeated { of, place, store, load });
+        repeated.push(Repeated {
+            of: (operand, at),
+            place,
+            store,
+            load,
+        });
     }
     Some(repeated)
 }
@@ -265,7 +269,7 @@ mod tests {
         );
     }
 
-    /// What follows a contraction at once can run with its tasks.
+    /// The epilogue runs with the tasks of the contraction only if it is the next stage.
     #[test]
     fn nothing_comes_between_a_product_and_its_epilogue() {
         let text = "input a: f32[8, 1200]

@@ -252,6 +252,9 @@ fn pays(stage: &Stage, axes: &[Axis], left: &Scalar, right: &Scalar) -> bool {
         .fold(1.into(), Extent::product);
     let is_least = |least: usize, extent: Extent| Extent::from(least).at_most(extent);
     let products = terms.product(results);
+    if !is_least(LEAST_PRODUCTS, products) {
+        return false;
+    }
     let widths = [width(stage, left, right), width(stage, right, left)];
     let are_wide = widths.iter().all(|width| is_least(LEAST_WIDTH, *width));
     // An axis that both operands go along, as depthwise convolutions have one of channels, makes many products of few columns.
@@ -262,7 +265,7 @@ fn pays(stage: &Stage, axes: &[Axis], left: &Scalar, right: &Scalar) -> bool {
             && is_least(LEAST_OF_ROW, products)
             && !stage.domain.iter().any(is_shared)
     };
-    is_least(LEAST_PRODUCTS, products) && (are_wide || is_row())
+    are_wide || is_row()
 }
 
 /// The number of results of `stage` that share an element of `other`: those that `own` alone leads to.

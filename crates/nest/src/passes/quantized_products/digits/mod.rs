@@ -5,6 +5,7 @@
 mod tests;
 
 use crate::analysis::divided;
+use crate::build::index;
 use crate::ir::{Axis, AxisId, Binary, Nest, Scalar, Seen, free_axes, rewrite};
 use vinelift_tensor::Extent;
 
@@ -43,6 +44,15 @@ impl Digit {
         digit(Binary::Div, Digit::Quotient).or_else(|| digit(Binary::Rem, Digit::Remainder))
     }
 
+    /// The digit of `axis`.
+    fn index(self, axis: AxisId) -> Scalar {
+        let whole = Scalar::axis(axis);
+        match self {
+            Digit::Quotient(n) => whole / index(n as i64),
+            Digit::Remainder(n) => whole.rem(index(n as i64)),
+        }
+    }
+
     /// How many values it has along an axis of this extent, if that is a number or does not matter.
     fn count(self, extent: Extent) -> Option<usize> {
         match self {
@@ -52,8 +62,8 @@ impl Digit {
     }
 }
 
-/// `x` over axes of digits: the axes among `axes` that it depends on, or in place of one of which it depends on a digit alone
-/// a new one, and for each of them the index that it stands for.
+/// `x` over the axes among `axes` that it depends on, with a new axis for each of which it depends on one digit alone: `x` with the new
+/// axes in it, all these axes, and for each of them the axis or the digit that it stands for.
 pub(super) fn over_digits(
     nest: &mut Nest,
     x: Scalar,
@@ -70,17 +80,12 @@ pub(super) fn over_digits(
             continue;
         };
         let new = nest.axis(count);
-        let mut index = Scalar::axis(axis.id);
         x = rewrite(&x, &mut |x| match Digit::read(&x, axis.id) {
-            Some(_) => {
-                index = x;
-                Scalar::axis(new.id)
-            }
+            Some(_) => Scalar::axis(new.id),
             None => x,
         });
-        debug_assert_eq!(Digit::read(&index, axis.id), Some(digit));
         over.push(new);
-        at.push(index);
+        at.push(digit.index(axis.id));
     }
     (x, over, at)
 }
