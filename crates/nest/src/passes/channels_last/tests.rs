@@ -81,17 +81,35 @@ fn read_by(fold: &str, lanes: usize, channels: usize, results: usize) -> String 
     stages[0].clone()
 }
 
-/// `20 - 19 / fill + 240 / k`, with three quarters of the lanes filled, is 0 for `k = 45`.
+/// `12 - 11 / fill + 240 / k`, with three quarters of the lanes filled, is 0 for `k = 90`.
 #[test]
 fn emptier_vectors_pay_for_short_sums() {
     let is_moved = |lanes, channels, results| {
         read_by("", lanes, channels, results).starts_with("for i<12, j<20")
     };
-    assert!(is_moved(16, 44, 24) && !is_moved(16, 46, 24));
-    assert!(is_moved(8, 46, 24));
-    assert!(is_moved(16, 46, 32) && is_moved(16, 2000, 32));
-    // With 15 of 16 lanes filled it is 0 for `k = 900`.
-    assert!(is_moved(16, 899, 120) && !is_moved(16, 901, 120));
+    assert!(is_moved(16, 89, 24) && !is_moved(16, 91, 24));
+    assert!(is_moved(8, 91, 24));
+    assert!(is_moved(16, 91, 32) && is_moved(16, 2000, 32));
+    // With 7 of 8 lanes filled it is 0 for `k = 420`.
+    assert!(is_moved(16, 419, 28) && !is_moved(16, 421, 28));
+}
+
+/// DepthToSpace reads blocks of channels, each along an axis, so its picture may have its channels last. They must be so in blocks:
+/// not where channels of a block are apart.
+#[test]
+fn blocks_of_channels_are_read_along_them() {
+    let spread = |channel: &str| {
+        let stages = passed(&format!(
+            "input x: f32[16, 12, 20]\ninput w: f32[32, 16]\ntemporary y: f32[32, 12, 20]\n\
+             temporary z: f32[8, 24, 40]\ninput w2: f32[16, 8]\noutput u: f32[16, 24, 40]\n\
+             for i<32, j<12, k<20: y[i, j, k] = add[l<16; 0.0](term(x[l, j, k], w[i, l]))\n\
+             for i<8, j<24, k<40: z[i, j, k] = y[{channel}, (j / 2), (k / 2)]\n\
+             for i<16, j<24, k<40: u[i, j, k] = add[l<8; 0.0](term(z[l, j, k], w2[i, l]))\n"
+        ));
+        stages[0].starts_with("for i<12, j<20, k<32: y[i, j, k]")
+    };
+    assert!(spread("((((j % 2) * 16) + ((k % 2) * 8)) + i)"));
+    assert!(!spread("(((i * 4) + ((j % 2) * 2)) + (k % 2))"));
 }
 
 #[test]

@@ -21,6 +21,7 @@ use crate::passes::simplify::simplify_stage;
 use cost::{Cost, node_count};
 use rustc_hash::{FxHashMap, FxHashSet};
 use sites::{Site, drops_failing_index, sites_of};
+use std::collections::BTreeMap;
 use std::fmt;
 use vinelift_tensor::element_count;
 
@@ -120,17 +121,8 @@ pub struct Kept {
 /// what has changed. Tells what was kept and why.
 pub fn fuse(nest: &mut Nest) -> Vec<Kept> {
     let mut fuse = Fuse::new(nest);
-    let mut kept = Vec::new();
     fuse.remove_unread();
-    for position in 0..fuse.stages.len() {
-        if let Err(reason) = fuse.definition(position) {
-            let target = fuse.stages[position].as_ref().map(|s| s.target);
-            kept.extend(target.map(|t| Kept {
-                buffer: fuse.nest.buf(t).name.clone(),
-                reason,
-            }));
-        }
-    }
+    let kept = fuse.definitions();
     let changed = std::mem::take(&mut fuse.changed);
     let stages = std::mem::take(&mut fuse.stages);
     let simplified = |(position, stage): (usize, Option<Stage>)| {
@@ -192,8 +184,7 @@ impl<'a> Fuse<'a> {
     fn remove_unread(&mut self) {
         for position in (0..self.stages.len()).rev() {
             let is_needed = |stage: &Stage| {
-                let readers = self.readers.get(&stage.target);
-                let is_read = readers.is_some_and(|readers| !readers.is_empty());
+                let is_read = !self.readers_of(stage).is_empty();
                 is_read || self.nest.buf(stage.target).role != Role::Temporary || stage.may_fault()
             };
             if !self.stages[position].as_ref().is_none_or(is_needed) {
@@ -202,17 +193,49 @@ impl<'a> Fuse<'a> {
         }
     }
 
+    /// Inlines what can be inlined, and tells why the rest stays.
+    fn definitions(&mut self) -> Vec<Kept> {
+        let mut open: Vec<usize> = (0..self.stages.len()).collect();
+        let mut kept: BTreeMap<usize, Kept> = BTreeMap::new();
+        while !open.is_empty() {
+            let mut stayed = Vec::new();
+            for position in open {
+                kept.remove(&position);
+                let Err(reason) = self.definition(position) else {
+                    continue;
+                };
+                if let Some(stage) = &self.stages[position] {
+                    let buffer = self.nest.buf(stage.target).name.clone();
+                    kept.insert(position, Kept { buffer, reason });
+                    stayed.push((position, self.readers_of(stage).len()));
+                }
+            }
+            // Two readers of a value have become one where one of them was put into the other, as in `x · sigmoid(x)`.
+            let has_fewer = |&(position, readers): &(usize, usize)| {
+                let stage = self.stages[position].as_ref();
+                stage.is_some_and(|stage| self.readers_of(stage).len() < readers)
+            };
+            let again = stayed.into_iter().filter(has_fewer);
+            open = again.map(|(position, _)| position).collect();
+        }
+        kept.into_values().collect()
+    }
+
+    /// The positions of the stages that load what a stage writes, ascending.
+    fn readers_of(&self, stage: &Stage) -> &[usize] {
+        self.readers.get(&stage.target).map_or(&[], Vec::as_slice)
+    }
+
     /// Inlines the stage at `position` into all its readers if it is a definition and nothing speaks
     /// against it. `Ok` also for stages that are no definitions, which nobody expects to go.
     fn definition(&mut self, position: usize) -> Result<(), Reason> {
         let Some(stage) = self.stages[position].clone() else {
             return Ok(());
         };
-        let target = stage.target;
         if !self.is_definition(&stage) {
             return Ok(());
         }
-        let readers: Vec<usize> = self.readers.get(&target).cloned().unwrap_or_default();
+        let readers = self.readers_of(&stage).to_vec();
         let cost = Cost::of(&stage.value);
         if readers.is_empty() {
             if cost.may_fail {

@@ -72,6 +72,39 @@ fn readers_that_nothing_reads_do_not_count() {
     verify(&nest).unwrap();
 }
 
+/// A sum that two stages read is put into them once they have become one: that is known only after it was looked at first.
+#[test]
+fn readers_that_become_one_count_once() {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", F32, &[2, 3], Role::Input);
+    let sum = temporary(&mut nest, "sum", &[2]);
+    let [raised, limited] = ["raised", "limited"].map(|name| temporary(&mut nest, name, &[2]));
+    let out = nest.buffer("out", F32, &[2], Role::Output);
+    nest.define(vec![], sum, |n, at| {
+        let axes = n.axes(&[3]);
+        let body = n.load(x, vec![at[0].clone(), Scalar::axis(axes[0].id)]);
+        Scalar::reduce(Binary::Add, axes, number(0.0, F32), body)
+    });
+    nest.define(vec![], raised, |n, at| {
+        n.load(sum, at.to_vec()) + number(3.0, F32)
+    });
+    nest.define(vec![], limited, |n, at| {
+        number(0.0, F32).max(n.load(raised, at.to_vec()))
+    });
+    nest.define(vec![], out, |n, at| {
+        n.load(sum, at.to_vec()) * n.load(limited, at.to_vec())
+    });
+    assert_eq!(fuse(&mut nest), []);
+    let fold = "add[j<3; 0.0](x[i, j])";
+    assert_eq!(
+        nest.stage_texts(),
+        [format!(
+            "for i<2: out[i] = ({fold} * max(0.0, ({fold} + 3.0)))"
+        )]
+    );
+    verify(&nest).unwrap();
+}
+
 /// So is a temporary that stages set part by part, unless one of them may fault.
 #[test]
 fn parts_that_nothing_reads_go() {
