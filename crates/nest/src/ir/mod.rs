@@ -46,6 +46,6 @@ pub use seen::Seen;
 pub use stage::{Mode, Stage};
 pub use sub_nest::SubNest;
 pub(crate) use visit::{
-    computes_with, free_axes, loaded_by, visit, visit_accesses, visit_folds, visit_stage,
-    visit_those,
+    computes_with, extents_of_axes, free_axes, loaded_by, visit, visit_accesses, visit_folds,
+    visit_stage, visit_those,
 };

@@ -1,8 +1,9 @@
 //! Walks over scalars that meet every distinct node once.
 
-use crate::ir::{AxisId, BufferId, Kind, Nest, Scalar, Seen, Stage};
-use rustc_hash::FxHashSet;
+use crate::ir::{Axis, AxisId, BufferId, Kind, Nest, Scalar, Seen, Stage};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
+use vinelift_tensor::Extent;
 
 /// Scalars that most walks have open at a time, at most.
 const USUAL_DEPTH: usize = 16;
@@ -89,6 +90,21 @@ pub(crate) fn loaded_by<'a>(scalars: impl IntoIterator<Item = &'a Scalar>) -> Ve
         });
     }
     buffers
+}
+
+/// The extents of all axes of a nest: those of the domains of stages, and of folds.
+pub(crate) fn extents_of_axes(nest: &Nest) -> FxHashMap<AxisId, Extent> {
+    let mut extents = FxHashMap::default();
+    let mut note = |axes: &[Axis]| extents.extend(axes.iter().map(|a| (a.id, a.extent)));
+    for stage in &nest.stages {
+        note(&stage.domain);
+        visit_folds(stage, &mut |x| {
+            if let Kind::Reduce { axes, .. } = x.kind() {
+                note(axes);
+            }
+        });
+    }
+    extents
 }
 
 /// Whether `x` depends on one of these axes other than through the places of loads, and other than through `except`.

@@ -8,8 +8,8 @@
 
 use crate::analysis::{Linear, Ranges, is_proven};
 use crate::ir::{
-    Axis, AxisId, BufferId, Kind, Nest, Scalar, Stage, build, replace_axes, rewrite_those,
-    visit_folds, visit_those,
+    Axis, AxisId, BufferId, Kind, Nest, Scalar, Stage, build, extents_of_axes, replace_axes,
+    rewrite_those, visit_those,
 };
 use crate::passes::constants::constants;
 use crate::passes::simplify::simplify_stage;
@@ -57,20 +57,6 @@ fn defined_once(nest: &Nest) -> FxHashSet<BufferId> {
         };
     }
     found
-}
-
-fn extents_of_axes(nest: &Nest) -> FxHashMap<AxisId, Extent> {
-    let mut extents = FxHashMap::default();
-    let mut note = |axes: &[Axis]| extents.extend(axes.iter().map(|a| (a.id, a.extent)));
-    for stage in &nest.stages {
-        note(&stage.domain);
-        visit_folds(stage, &mut |x| {
-            if let Kind::Reduce { axes, .. } = x.kind() {
-                note(axes);
-            }
-        });
-    }
-    extents
 }
 
 /// The stages that load a buffer.

@@ -16,9 +16,10 @@ mod tests;
 
 pub use gathers::gathered_channels_last;
 
-use crate::analysis::{Contraction, sums};
+use crate::analysis::{Contraction, Linear, sums};
 use crate::ir::{
-    AxisId, BufferId, Kind, Mode, Nest, Role, Scalar, Stage, rewrite_those, visit_accesses,
+    AxisId, BufferId, Kind, Mode, Nest, Role, Scalar, Stage, free_axes, rewrite_those,
+    visit_accesses,
 };
 use crate::passes::constants::constants;
 use pictures::{Pictures, steps_along};
@@ -97,7 +98,7 @@ fn transpose_constants(
                 let known = stored.entry((buffer, dim));
                 let transposed = *known.or_insert_with(|| transpose(nest, &stage, buffer, dim));
                 rewrite_those(&mut stage, Scalar::loads, &mut |x| match x.kind() {
-                    Kind::Load { buffer: b, at } if *b == buffer && at[dim].is_axis(lanes) => {
+                    Kind::Load { buffer: b, at } if *b == buffer && steps_with(&at[dim], lanes) => {
                         Scalar::load(transposed, moved_last(at, dim), x.ty())
                     }
                     _ => x,
@@ -117,16 +118,27 @@ fn strided_constants(
 ) -> Vec<(BufferId, usize)> {
     let mut found = Vec::new();
     visit_accesses(stage, &mut |buffer, at| {
-        let dim = at.iter().position(|index| index.is_axis(lanes));
-        let is_constant = constants.contains(&buffer) && !nest.buf(buffer).ty.is_packed();
-        if let Some(dim) = dim.filter(|_| is_constant) {
-            let inner = &nest.buf(buffer).shape[dim + 1..];
-            if inner.iter().any(|n| *n > 1) && !found.contains(&(buffer, dim)) {
-                found.push((buffer, dim));
-            }
+        if !constants.contains(&buffer) || nest.buf(buffer).ty.is_packed() {
+            return;
+        }
+        let Some(dim) = at.iter().position(|index| steps_with(index, lanes)) else {
+            return;
+        };
+        let inner = &nest.buf(buffer).shape[dim + 1..];
+        if inner.iter().any(|n| *n > 1) && !found.contains(&(buffer, dim)) {
+            found.push((buffer, dim));
         }
     });
     found
+}
+
+/// Whether an index is one more at each point along an axis, whatever else it depends on.
+fn steps_with(index: &Scalar, axis: AxisId) -> bool {
+    let linear = Linear::of(index);
+    let depends = |(atom, _): &&(Scalar, i64)| free_axes(atom).contains(&axis);
+    let mut along = linear.terms.iter().filter(depends);
+    let is_step = |(atom, step): &(Scalar, i64)| *step == 1 && atom.is_axis(axis);
+    along.next().is_some_and(is_step) && along.next().is_none()
 }
 
 /// Appends a stage that stores a constant with a dim moved to the end, for `reader`.

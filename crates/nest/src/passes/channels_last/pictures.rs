@@ -4,13 +4,15 @@
 //! one that only the weights have. From there it is known of other temporaries, by the axes of the stages that use both.
 //! Temporaries that are known by each other change together or not at all.
 
-use crate::analysis::{Contraction, Linear, Numbered, factor, sum_of_products};
+use crate::analysis::{Contraction, Linear, Numbered, factor, sum_of_products, sums};
 use crate::ir::{
-    Axis, AxisId, Binary, BufferId, Kind, Nest, Scalar, Stage, free_axes, visit_accesses,
+    Axis, AxisId, Binary, BufferId, Kind, Nest, Scalar, Stage, extents_of_axes, free_axes,
+    visit_accesses,
 };
 use crate::passes::rearrangeable::rearrangeable;
 use petgraph::unionfind::UnionFind;
 use rustc_hash::{FxHashMap, FxHashSet};
+use vinelift_tensor::Extent;
 
 /// The least channels that a contraction sums over for channels last to pay: half of a line of the cache.
 const LEAST_CHANNELS: usize = 8;
@@ -31,10 +33,14 @@ const TRANSPOSED: i64 = 160;
 
 /// With channels last, a product takes 1/`GAINED` of its time less where all lanes of vectors are results. Where lanes are empty,
 /// its time grows as the filled part shrinks.
-const GAINED: f64 = 12.0;
+const GAINED: f64 = 20.0;
 
 /// The number of products, with all lanes filled, that gain as much as one result that the next kernel finds in the cache.
 const OF_RESULT: f64 = 240.0;
+
+/// The number of products of a contraction that gain as much time as a point of sums that keep channels apart, as those of a
+/// padded depthwise convolution: vectors of channels need no others at the ends of lines.
+const OF_WINDOW: i64 = 8;
 
 pub(super) struct Pictures<'a> {
     nest: &'a Nest,
@@ -72,34 +78,28 @@ impl<'a> Pictures<'a> {
     ) -> Pictures<'a> {
         let mut movable = rearrangeable(nest);
         movable.retain(|id| !nest.buf(*id).ty.is_packed() && !constants.contains(id));
-        let accesses = nest.stages.iter().map(|stage| {
-            let mut accesses = Vec::new();
-            visit_accesses(stage, &mut |buffer, at| {
-                if movable.contains(&buffer) {
-                    accesses.push(Access {
-                        buffer,
-                        along: at.iter().map(steps_in_blocks).collect(),
-                        fixed: at.iter().map(|index| index.as_index().is_some()).collect(),
-                    });
-                }
-            });
-            accesses
+        let extents = extents_of_axes(nest);
+        let of_stage = |stage: &Stage| Contraction::of(nest, stage).is_some();
+        let contracts: Vec<bool> = nest.stages.iter().map(of_stage).collect();
+        let accesses = nest.stages.iter().zip(&contracts);
+        let accesses = accesses.map(|(stage, contracts)| {
+            let mut found = accesses_of(stage, *contracts, &extents);
+            found.retain(|access| movable.contains(&access.buffer));
+            found
         });
         let mut pictures = Pictures {
             nest,
             constants,
             lanes,
             accesses: accesses.collect(),
-            contracts: Vec::new(),
+            contracts,
             channels: FxHashMap::default(),
             together: UnionFind::new(nest.buffers.len()),
             gains: Vec::new(),
             unclear: FxHashSet::default(),
         };
-        for (at, stage) in nest.stages.iter().enumerate() {
-            let contracts = Contraction::of(nest, stage).is_some();
-            pictures.contracts.push(contracts);
-            if contracts {
+        for at in 0..nest.stages.len() {
+            if pictures.contracts[at] {
                 pictures.learn_from_contraction(at);
             }
         }
@@ -112,7 +112,8 @@ impl<'a> Pictures<'a> {
         let accesses = self.accesses.iter().flatten();
         let is_unclear = |access: &&Access| {
             let dim = self.channels.get(&access.buffer);
-            dim.is_some_and(|dim| access.along[*dim].is_none() && !access.fixed[*dim])
+            let is_apart = |dim: usize| access.along[dim].is_none() && !access.fixed[dim];
+            dim.is_some_and(|dim| is_apart(*dim) && !self.are_last(access.buffer, *dim))
         };
         let unclear: Vec<BufferId> = accesses.filter(is_unclear).map(|a| a.buffer).collect();
         self.unclear.extend(unclear);
@@ -120,20 +121,27 @@ impl<'a> Pictures<'a> {
         let mut gains: FxHashMap<u32, i64> = FxHashMap::default();
         let stages = 0..self.nest.stages.len();
         let transposes = stages.clone().filter_map(|stage| self.transpose(stage));
-        let folds = stages.filter_map(|stage| self.fold(stage));
-        for (buffer, gain) in self.gains.iter().copied().chain(transposes).chain(folds) {
+        let folds = stages.clone().filter_map(|stage| self.fold(stage));
+        let windows = stages.filter_map(|stage| self.window(stage));
+        let costs = transposes.chain(folds).chain(windows);
+        for (buffer, gain) in self.gains.iter().copied().chain(costs) {
             let total = gains.entry(self.group(buffer)).or_default();
             *total = total.saturating_add(gain);
         }
         let pays = |(buffer, dim): &(BufferId, usize)| {
             let group = self.group(*buffer);
-            let inner = &self.nest.buf(*buffer).shape[dim + 1..];
-            inner.iter().any(|n| *n > 1)
+            !self.are_last(*buffer, *dim)
                 && !unclear.contains(&group)
                 && gains.get(&group).is_some_and(|gain| *gain > 0)
         };
         let channels = self.channels.iter().map(|(buffer, dim)| (*buffer, *dim));
         channels.filter(pays).collect()
+    }
+
+    /// Whether the channels of a buffer, its dim `dim`, are last as it is.
+    fn are_last(&self, buffer: BufferId, dim: usize) -> bool {
+        let inner = &self.nest.buf(buffer).shape[dim + 1..];
+        !inner.iter().any(|n| *n > 1)
     }
 
     fn group(&self, buffer: BufferId) -> u32 {
@@ -303,6 +311,20 @@ impl<'a> Pictures<'a> {
         Some((picture, -elements.saturating_mul(TRANSPOSED)))
     }
 
+    /// The picture that a stage sums up products of for each channel, and the products that vectors of channels gain there.
+    fn window(&self, at: usize) -> Option<(BufferId, i64)> {
+        let stage = &self.nest.stages[at];
+        if self.contracts[at] || sums(stage).is_empty() {
+            return None;
+        }
+        let has_channels = |access: &&Access| self.channel_axis(at, access).is_some();
+        let picture = self.accesses[at].iter().find(has_channels)?.buffer;
+        let extents = stage.domain.iter().map(|a| a.extent.example());
+        let points = extents.fold(1usize, usize::saturating_mul);
+        let points = i64::try_from(points).unwrap_or(i64::MAX);
+        Some((picture, points.saturating_mul(OF_WINDOW)))
+    }
+
     /// The picture that a stage copies to or from a buffer whose channels are not last, and the products that this costs: its
     /// accesses to that buffer are apart from lane to lane. Contractions lose nothing: they pack elements that lie apart.
     fn transpose(&self, at: usize) -> Option<(BufferId, i64)> {
@@ -326,6 +348,24 @@ impl<'a> Pictures<'a> {
     }
 }
 
+/// The accesses of a stage to all buffers. Those of contractions, and to what a stage writes, have no channels in blocks: the
+/// groups of a convolution are blocks, too, and vectors get shorter if only these are last.
+fn accesses_of(stage: &Stage, contracts: bool, extents: &FxHashMap<AxisId, Extent>) -> Vec<Access> {
+    let mut accesses = Vec::new();
+    visit_accesses(stage, &mut |buffer, at| {
+        let along = |index: &Scalar| match contracts || buffer == stage.target {
+            true => steps_along(index),
+            false => steps_in_blocks(index, extents),
+        };
+        accesses.push(Access {
+            buffer,
+            along: at.iter().map(along).collect(),
+            fixed: at.iter().map(|index| index.as_index().is_some()).collect(),
+        });
+    });
+    accesses
+}
+
 /// Whether an access that depends on an axis steps by more than one element with it: dims further inside depend on other axes.
 fn steps_apart(stage: &Stage, at: &[Scalar], axis: AxisId) -> bool {
     let mut of_dims = at
@@ -339,16 +379,22 @@ fn steps_apart(stage: &Stage, at: &[Scalar], axis: AxisId) -> bool {
     })
 }
 
-/// The axis that an index steps along, one element for each point, in a block that digits of other axes choose: `c` of
+/// The axis that an index steps along, one element for each point, in a block that others choose: `c` of
 /// `288 · (2 · (i mod 2) + j mod 2) + c`, as DepthToSpace reads channels.
-fn steps_in_blocks(index: &Scalar) -> Option<AxisId> {
+fn steps_in_blocks(index: &Scalar, extents: &FxHashMap<AxisId, Extent>) -> Option<AxisId> {
     let linear = Linear::of(index);
-    let is_digit = |x: &Scalar| matches!(x.kind(), Kind::Binary(Binary::Div | Binary::Rem, ..));
-    let mut others = linear.terms.iter().filter(|(atom, _)| !is_digit(atom));
-    match (others.next()?, others.next()) {
-        ((atom, 1), None) => axis_of(atom),
-        _ => None,
-    }
+    let mut steps = linear.terms.iter().filter(|(_, step)| *step == 1);
+    let (Some((atom, _)), None) = (steps.next(), steps.next()) else {
+        return None;
+    };
+    let along = axis_of(atom)?;
+    let block = extents.get(&along)?.example() as i64;
+    let chooses = |(atom, step): &(Scalar, i64)| match atom.kind() {
+        Kind::Axis(_) => *step == 1 || block > 0 && step % block == 0,
+        Kind::Binary(Binary::Div | Binary::Rem, ..) => true,
+        _ => false,
+    };
+    linear.terms.iter().all(chooses).then_some(along)
 }
 
 fn axis_of(atom: &Scalar) -> Option<AxisId> {
