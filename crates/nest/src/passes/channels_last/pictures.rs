@@ -22,8 +22,8 @@ const LEAST_CHANNELS: usize = 8;
 const LEAST_RESULTS: usize = 16;
 
 /// The weight of a product of a contraction that gets slower, against 1 for one that gets faster: with few results
-/// contractions get several times slower, with more of them a seventh faster.
-const LOSS: i64 = 4;
+/// contractions, as the first of a network, get several times slower, with more of them up to a seventh faster.
+const LOSS: i64 = 8;
 
 /// The number of products of bytes that gain as much as one product of floats.
 const OF_BYTES: i64 = 16;
@@ -183,7 +183,7 @@ impl<'a> Pictures<'a> {
         let result = self.only_dim(at, stage.target, &results);
         let extents = all.iter().map(|a| a.extent.example());
         let products = extents.fold(1usize, usize::saturating_mul);
-        let products = i64::try_from(products).unwrap_or(i64::MAX) / (2 * LOSS);
+        let products = i64::try_from(products).unwrap_or(i64::MAX) / LOSS;
         let width = results.iter().map(|a| a.extent.example());
         let width = width.fold(1usize, usize::saturating_mul);
         let enough = width >= LEAST_RESULTS;
