@@ -10,7 +10,7 @@
 mod tests;
 
 use super::pictures::steps_along;
-use super::{moved_last, transpose};
+use super::{count, moved_last, transpose};
 use crate::build;
 use crate::ir::{
     Axis, AxisId, BufferId, FoldBounds, Kind, Nest, Role, Scalar, Stage, free_axes, replace_axes,
@@ -338,10 +338,6 @@ fn points_of_folds(stage: &Stage) -> Option<usize> {
         }
     });
     points.filter(|points| *points <= MOST_UNROLLED)
-}
-
-fn count(extents: impl Iterator<Item = usize>) -> usize {
-    extents.fold(1, usize::saturating_mul)
 }
 
 /// Appends a stage that computes what `stage` does with the loop along the channels inside, into memory of its own, and one

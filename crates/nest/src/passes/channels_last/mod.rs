@@ -155,3 +155,8 @@ fn transpose(nest: &mut Nest, reader: &Stage, constant: BufferId, dim: usize) ->
     });
     target
 }
+
+/// How many points loops of these extents have together, or the largest number if there are more.
+fn count(extents: impl Iterator<Item = usize>) -> usize {
+    extents.fold(1, usize::saturating_mul)
+}

@@ -4,6 +4,7 @@
 //! one that only the weights have. From there it is known of other temporaries, by the axes of the stages that use both.
 //! Temporaries that are known by each other change together or not at all.
 
+use super::count;
 use crate::analysis::{Contraction, Linear, Numbered, factor, sum_of_products, sums};
 use crate::ir::{
     Axis, AxisId, Binary, BufferId, Kind, Nest, Scalar, Stage, extents_of_axes, free_axes,
@@ -82,11 +83,8 @@ impl<'a> Pictures<'a> {
         let of_stage = |stage: &Stage| Contraction::of(nest, stage).is_some();
         let contracts: Vec<bool> = nest.stages.iter().map(of_stage).collect();
         let accesses = nest.stages.iter().zip(&contracts);
-        let accesses = accesses.map(|(stage, contracts)| {
-            let mut found = accesses_of(stage, *contracts, &extents);
-            found.retain(|access| movable.contains(&access.buffer));
-            found
-        });
+        let accesses =
+            accesses.map(|(stage, contracts)| accesses_of(stage, *contracts, &movable, &extents));
         let mut pictures = Pictures {
             nest,
             constants,
@@ -123,8 +121,8 @@ impl<'a> Pictures<'a> {
         let transposes = stages.clone().filter_map(|stage| self.transpose(stage));
         let folds = stages.clone().filter_map(|stage| self.fold(stage));
         let windows = stages.filter_map(|stage| self.window(stage));
-        let costs = transposes.chain(folds).chain(windows);
-        for (buffer, gain) in self.gains.iter().copied().chain(costs) {
+        let contractions = self.gains.iter().copied();
+        for (buffer, gain) in contractions.chain(transposes).chain(folds).chain(windows) {
             let total = gains.entry(self.group(buffer)).or_default();
             *total = total.saturating_add(gain);
         }
@@ -181,14 +179,10 @@ impl<'a> Pictures<'a> {
             .collect();
         let channels = self.only_dim(at, picture.0.tensor.buffer, &sums);
         let result = self.only_dim(at, stage.target, &results);
-        let extents = all.iter().map(|a| a.extent.example());
-        let products = extents.fold(1usize, usize::saturating_mul);
-        let products = i64::try_from(products).unwrap_or(i64::MAX) / LOSS;
-        let width = results.iter().map(|a| a.extent.example());
-        let width = width.fold(1usize, usize::saturating_mul);
+        let products = signed(points(&all)) / LOSS;
+        let width = points(results);
         let enough = width >= LEAST_RESULTS;
-        let folded = axes.iter().map(|a| a.extent.example());
-        let folded = folded.fold(1usize, usize::saturating_mul);
+        let folded = points(axes);
         // Bytes are packed into words of several channels, which takes less where these lie beside each other.
         let is_byte = nest.buf(picture.0.tensor.buffer).ty.bits() == 8;
         for (buffer, found, least) in [
@@ -305,9 +299,8 @@ impl<'a> Pictures<'a> {
             is_folded && !access.along.iter().flatten().any(|axis| is_outer(*axis))
         };
         let picture = self.accesses[at].iter().find(folds)?.buffer;
-        let elements = self.nest.buf(picture).shape.iter().map(|n| n.example());
-        let elements = elements.fold(1usize, usize::saturating_mul);
-        let elements = i64::try_from(elements).unwrap_or(i64::MAX);
+        let shape = self.nest.buf(picture).shape.iter();
+        let elements = signed(count(shape.map(|n| n.example())));
         Some((picture, -elements.saturating_mul(TRANSPOSED)))
     }
 
@@ -319,9 +312,7 @@ impl<'a> Pictures<'a> {
         }
         let has_channels = |access: &&Access| self.channel_axis(at, access).is_some();
         let picture = self.accesses[at].iter().find(has_channels)?.buffer;
-        let extents = stage.domain.iter().map(|a| a.extent.example());
-        let points = extents.fold(1usize, usize::saturating_mul);
-        let points = i64::try_from(points).unwrap_or(i64::MAX);
+        let points = signed(points(&stage.domain));
         Some((picture, points.saturating_mul(OF_WINDOW)))
     }
 
@@ -341,18 +332,33 @@ impl<'a> Pictures<'a> {
                 && !self.constants.contains(&buffer)
                 && steps_apart(stage, index, lanes);
         });
-        let extents = stage.domain.iter().map(|a| a.extent.example());
-        let points = extents.fold(1usize, usize::saturating_mul);
-        let points = i64::try_from(points).unwrap_or(i64::MAX);
+        let points = signed(points(&stage.domain));
         is_apart.then_some((picture, -points.saturating_mul(TRANSPOSED)))
     }
 }
 
-/// The accesses of a stage to all buffers. Those of contractions, and to what a stage writes, have no channels in blocks: the
-/// groups of a convolution are blocks, too, and vectors get shorter if only these are last.
-fn accesses_of(stage: &Stage, contracts: bool, extents: &FxHashMap<AxisId, Extent>) -> Vec<Access> {
+/// How many points axes have together.
+fn points<'a>(axes: impl IntoIterator<Item = &'a Axis>) -> usize {
+    count(axes.into_iter().map(|axis| axis.extent.example()))
+}
+
+fn signed(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// The accesses of a stage to the buffers that are `movable`. Those of contractions, and to what a stage writes, have no channels
+/// in blocks: the groups of a convolution are blocks, too, and vectors get shorter if only these are last.
+fn accesses_of(
+    stage: &Stage,
+    contracts: bool,
+    movable: &FxHashSet<BufferId>,
+    extents: &FxHashMap<AxisId, Extent>,
+) -> Vec<Access> {
     let mut accesses = Vec::new();
     visit_accesses(stage, &mut |buffer, at| {
+        if !movable.contains(&buffer) {
+            return;
+        }
         let along = |index: &Scalar| match contracts || buffer == stage.target {
             true => steps_along(index),
             false => steps_in_blocks(index, extents),
