@@ -72,7 +72,7 @@ impl Tensor {
         bytes: Bytes,
     ) -> Result<Tensor, TensorError> {
         check_bytes(element_type, shape, bytes.len())?;
-        if element_type == ElementType::Boolean && bytes.iter().any(|&b| b > 1) {
+        if element_type == ElementType::Boolean && !are_booleans(&bytes) {
             return Tensor::from_bytes(element_type, shape, bytes);
         }
         Ok(Tensor {
@@ -92,9 +92,7 @@ impl Tensor {
     ) -> Result<Tensor, TensorError> {
         check_bytes(element_type, shape, memory.as_ref().len())?;
         if element_type == ElementType::Boolean {
-            for byte in memory.as_mut() {
-                *byte = u8::from(*byte != 0);
-            }
+            normalise_booleans(memory.as_mut());
         }
         Ok(Tensor {
             element_type,
@@ -249,6 +247,13 @@ pub(crate) fn check_count(
         expected,
         found,
     })
+}
+
+/// Whether all are 0 or 1.
+fn are_booleans(bytes: &[u8]) -> bool {
+    // Without a branch for each byte, many are looked at together.
+    let mut blocks = bytes.chunks(4096);
+    blocks.all(|block| block.iter().fold(0, |all, byte| all | byte) <= 1)
 }
 
 fn normalise_booleans(bytes: &mut [u8]) {
