@@ -2,7 +2,7 @@
 
 use crate::common::{bytes, random, reference, run, text_for_256_bits, vector_loops};
 use vinelift_nest::{Binary, Nest, Role, Scalar, build::*};
-use vinelift_tensor::ElementType::{self, F32, F64};
+use vinelift_tensor::ElementType::{self, F32, F64, I16, U8};
 
 /// A window over the rows and columns of an image for each channel.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +58,8 @@ impl Window {
             let count = shape.iter().product();
             let numbers = (0..count).map(|_| (next() % 2000) as f64 / 16.0 - 60.0);
             match ty {
+                U8 => bytes(&numbers.map(|x| x as i64 as u8).collect::<Vec<u8>>()),
+                I16 => bytes(&numbers.map(|x| (x * 99.0) as i16).collect::<Vec<i16>>()),
                 F64 => bytes(&numbers.collect::<Vec<f64>>()),
                 _ => bytes(&numbers.map(|x| x as f32).collect::<Vec<f32>>()),
             }
@@ -99,6 +101,25 @@ fn rows_side_by_side() {
     }
 }
 
+/// Every column and every second one of bytes and pairs of them, in rows of any length.
+#[test]
+fn integers_of_few_bits() {
+    for columns in 1..=80 {
+        for (step, taps) in [(1, [3, 3]), (2, [2, 2]), (2, [3, 3])] {
+            let window = Window {
+                channels: 2,
+                rows: 3,
+                columns,
+                taps,
+                step: [step, step],
+                apart: 1,
+            };
+            window.check(U8, Binary::Max);
+            window.check(I16, Binary::Max);
+        }
+    }
+}
+
 /// More taps than there are registers.
 #[test]
 fn large_windows() {
@@ -115,7 +136,7 @@ fn large_windows() {
     }
 }
 
-/// Rows shorter than a register, the last of which end where the memory ends: nothing behind is touched.
+/// Rows shorter than a register or a little longer, the last of which end where the memory ends: nothing behind is touched.
 #[cfg(unix)]
 #[test]
 fn nothing_behind_a_buffer() {
@@ -130,8 +151,13 @@ fn nothing_behind_a_buffer() {
         // SAFETY: nobody else has the file, and only what it holds is accessed: that is the test.
         unsafe { MmapOptions::new().len(2 * PAGE).map_mut(&file) }.unwrap()
     };
-    for columns in 1..=17 {
-        for step in [[1, 1], [2, 2]] {
+    let cases = [
+        (F32, Binary::Add, 17),
+        (U8, Binary::Max, 70),
+        (I16, Binary::Max, 35),
+    ];
+    for (ty, op, most) in cases {
+        for (columns, step) in (1..=most).flat_map(|n| [(n, [1, 1]), (n, [2, 2])]) {
             let window = Window {
                 channels: 2,
                 rows: 7,
@@ -140,13 +166,13 @@ fn nothing_behind_a_buffer() {
                 step,
                 apart: 1,
             };
-            let nest = window.nest(F32, Binary::Add);
+            let nest = window.nest(ty, op);
             let code = crate::common::compile(&nest);
             let mut memory: Vec<MmapMut> = nest.buffers.iter().map(|_| guarded()).collect();
             let ends = memory.iter_mut().zip(&nest.buffers);
             let pointers: Vec<Pointer> = ends
                 .map(|(memory, buffer)| {
-                    let bytes = 4 * buffer.example().iter().product::<usize>();
+                    let bytes = ty.bits() / 8 * buffer.example().iter().product::<usize>();
                     Pointer(memory.as_mut_ptr().wrapping_add(PAGE - bytes))
                 })
                 .collect();

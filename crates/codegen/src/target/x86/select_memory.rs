@@ -7,7 +7,7 @@ use super::machine::{
 };
 use super::opcodes;
 use super::select::{RegisterGroup, Selector};
-use crate::vector_ir::ops::{Access, Gather, IndexCheck};
+use crate::vector_ir::ops::{Access, Gather, IndexCheck, Op};
 
 /// Words of 64 bits.
 const EVEN_THEN_ODD: [u64; 8] = [0, 2, 4, 6, 1, 3, 5, 7];
@@ -44,70 +44,96 @@ impl Selector<'_> {
         (count < self.lanes).then(|| self.first_lanes(count))
     }
 
-    /// Every second of 7, 15 or 31 words, from two registers that overlap in one: nothing beyond is read.
+    /// Every second element of at least 16 bytes of them, from two registers that overlap in one: nothing beyond is read.
     pub(super) fn load_every_second(&mut self, access: Access, width: u8) -> Option<RegisterGroup> {
-        if width != 4 || self.lanes < 4 {
+        if width == 8 || self.lanes * usize::from(width) < 16 {
             return None;
         }
-        let bytes = self.bytes(4);
-        let lanes = self.lanes as i32;
-        // Words up to the last that is wanted.
-        let words = self
-            .program
-            .few
-            .map_or(2 * self.lanes - 1, |few| 2 * few - 1);
+        let bytes = self.bytes(width);
+        let (lanes, size) = (self.lanes as i32, i32::from(width));
+        // Elements up to the last that is wanted.
+        let elements = 2 * self.program.few.unwrap_or(self.lanes) - 1;
         let mut loaded = Vec::with_capacity(self.parts);
         for part in 0..self.parts as i32 {
             let mut halves: Vec<RegisterGroup> = Vec::with_capacity(2);
-            for word in [0, lanes - 1] {
+            for first in [0, lanes - 1] {
                 // The second has nothing of a short row.
-                let left = words.checked_sub(word as usize).filter(|left| *left > 0);
-                let Some(left) = left else {
+                let left = elements.checked_sub(first as usize);
+                let Some(left) = left.filter(|left| *left > 0) else {
                     halves.extend(halves.first().cloned());
                     continue;
                 };
                 let mask = self.mask_of_first(left);
                 let op = match mask {
-                    Some(_) => opcodes::masked_load(4, self.target)?,
-                    None => opcodes::load(bytes, 4, self.target),
+                    Some(_) => opcodes::masked_load(width, self.target)?,
+                    None => opcodes::load(bytes, width, self.target),
                 };
                 let mut i = instruction(Form::Load, op, bytes);
                 (i.mask, i.zeroing) = (mask, mask.is_some());
+                let offset = size * (2 * lanes * part + first);
                 i.access = Some(Access {
-                    step: 8,
-                    offset: access.offset.checked_add(8 * lanes * part + 4 * word)?,
+                    step: 2 * width,
+                    offset: access.offset.checked_add(offset)?,
                     ..access
                 });
-                halves.push(RegisterGroup::new(vec![self.give(i, Class::Vector)], 4));
+                halves.push(RegisterGroup::new(vec![self.give(i, Class::Vector)], width));
             }
-            loaded.extend(self.even_words(&halves[0], &halves[1], bytes).parts);
+            let every_second = self.every_second(&halves[0], &halves[1], bytes)?;
+            loaded.extend(every_second.parts);
         }
-        Some(RegisterGroup::new(loaded, 4))
+        Some(RegisterGroup::new(loaded, width))
     }
 
-    /// The even words of `low`, then the odd ones of `high`.
-    fn even_words(
+    /// The even elements of `low`, then the odd ones of `high`.
+    fn every_second(
         &mut self,
         low: &RegisterGroup,
         high: &RegisterGroup,
         bytes: u8,
-    ) -> RegisterGroup {
+    ) -> Option<RegisterGroup> {
         // By units of 128 bits, which are then put in order.
-        let mixed = self.three(opcodes::SHUFFLE_TWO, low, high, Some(0xd8));
+        let mixed = match low.width {
+            4 => self.three(opcodes::SHUFFLE_TWO, low, high, Some(0xd8)),
+            _ => self.packed_pairs(low, high, bytes)?,
+        };
         if bytes == 16 {
-            return mixed;
+            return Some(mixed);
         }
         if bytes == 64 {
             let order = self.selected.broadcast(Broadcast {
                 source: BroadcastSource::Whole(&EVEN_THEN_ODD),
                 width: 64,
             });
-            let order = RegisterGroup::new(vec![order], 4);
-            return self.three(opcodes::SHUFFLE_BY, &order, &mixed, None);
+            let order = RegisterGroup::new(vec![order], mixed.width);
+            return Some(self.three(opcodes::SHUFFLE_BY, &order, &mixed, None));
         }
         let mut i = instruction(Form::Rm, opcodes::SHUFFLE_HALVES, 32);
         i.immediate = Some(0xd8);
-        RegisterGroup::new(self.each(i, Class::Vector, &[&mixed]), 4)
+        let ordered = self.each(i, Class::Vector, &[&mixed]);
+        Some(RegisterGroup::new(ordered, mixed.width))
+    }
+
+    /// Of each 128 bits the even elements of `low`, then the odd ones of `high`; elements have 1 or 2 bytes.
+    fn packed_pairs(
+        &mut self,
+        low: &RegisterGroup,
+        high: &RegisterGroup,
+        bytes: u8,
+    ) -> Option<RegisterGroup> {
+        let pair = 2 * low.width;
+        let bits = 8 * low.width;
+        let low_bits = self.constant((1 << bits) - 1, pair);
+        let and = instruction(Form::Rvm, opcodes::bitwise(Op::And, 4)?, bytes);
+        let even = self.each(and, Class::Vector, &[low, &low_bits]);
+        let (op, digit) = opcodes::shift(false, false, pair, self.target)?;
+        let mut shift = instruction(Form::Vm(digit), op, bytes);
+        shift.immediate = Some(bits);
+        let odd = self.each(shift, Class::Vector, &[high]);
+        let [even, odd] = [even, odd].map(|pairs| RegisterGroup::new(pairs, pair));
+        // Nothing is left to saturate.
+        let pack = instruction(Form::Rvm, opcodes::pack_unsigned(pair)?, bytes);
+        let packed = self.each(pack, Class::Vector, &[&even, &odd]);
+        Some(RegisterGroup::new(packed, low.width))
     }
 
     pub(super) fn load_uniform(&mut self, access: Access, width: u8) -> RegisterGroup {
