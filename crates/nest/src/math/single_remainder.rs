@@ -1,6 +1,5 @@
-//! The remainder of `f32`, exactly: of quotients below 2²⁴ in `f32`, below 2⁵³ in `f64`, and of others by long division.
+//! The remainder of `f32`, exactly, in `f32`: of quotients below 2²⁴ by one division, of others by long division.
 
-use super::words::{MAGIC, c};
 use crate::build::{fma, number, rarely, select};
 use crate::ir::Scalar;
 use vinelift_tensor::ElementType::*;
@@ -11,51 +10,46 @@ pub(super) fn remainder(x: &Scalar, y: &Scalar) -> Scalar {
     let sign = word(x) & Scalar::constant(1 << 31, U32);
     let signed = |size: Scalar| (word(&size) | sign.clone()).bitcast(F32);
     let [size, divisor] = [x.abs(), y.abs()];
-    let (near, is_near) = by_one_quotient(&size, &divisor);
-    let [wide, wide_divisor] = [&size, &divisor].map(|x| x.clone().cast(F64));
-    let (farther, is_farther) = by_one_quotient(&wide, &wide_divisor);
-    let far = signed(by_long_division(&wide, &wide_divisor).cast(F32));
-    let far = select(size.lt(divisor), x.clone(), far);
-    let far = select(far.eq(far.clone()), far, number(f64::NAN, F32));
-    let far = select(rarely(!is_farther), far, signed(farther.cast(F32)));
+    let quotient = &size / &divisor;
+    let near = by_quotient(&size, &divisor, &quotient);
+    let is_near = quotient.lt(single(2f64.powi(24))) & divisor.lt(single(f64::INFINITY));
+    let far = by_long_division(&size, &divisor);
+    // A divisor that is infinite leaves what it divides, which may be infinite, too.
+    let is_number = far.lt(single(f64::INFINITY));
+    let far = select(is_number, signed(far), single(f64::NAN));
     select(rarely(!is_near), far, signed(near))
 }
 
-/// The remainder of what is not negative, and whether that is it: if the quotient is below 2ᵖ, with the `p` bits of the type, and
-/// both are finite.
+fn single(x: f64) -> Scalar {
+    number(x, F32)
+}
+
+/// The remainder of what is finite and not negative, by what `x / y` is rounded to, which is below 2²⁴.
 ///
 /// Such a quotient is rounded to a number between the two whole ones that it lies between, so that its whole part `n` is the right one
 /// or one more. Then `x - n y` is from `-y` up to `y`, and exact: a multiple of the last place of `y`, unless `x` has a smaller last
 /// place, and so is less than `y`; then `n` is 0, or 1 if `x` is next to `y`. In the same way, `y` is added exactly to what is less than 0.
-fn by_one_quotient(x: &Scalar, y: &Scalar) -> (Scalar, Scalar) {
-    let number = |x| number(x, y.ty());
-    let quotient = x / y;
+fn by_quotient(x: &Scalar, y: &Scalar, quotient: &Scalar) -> Scalar {
     let rest = fma(&-quotient.trunc(), y, x);
-    let rest = select(rest.lt(number(0.0)), &rest + y, rest);
-    let bits = if y.ty() == F32 { 24 } else { 53 };
-    let is_small = quotient.lt(number(2f64.powi(bits)));
-    (rest, is_small & y.lt(number(f64::INFINITY)))
+    select(rest.lt(single(0.0)), &rest + y, rest)
 }
 
-/// Bits of the quotient that a step finds, and the most steps that a quotient of two `f32`, below 2²⁷⁷, takes.
-const STEP: i32 = 50;
-const STEPS: i32 = 6;
+/// Bits of the quotient that a step finds, and the steps that a quotient of two `f32`, below 2²⁷⁷, takes.
+const STEP: i32 = 22;
+const STEPS: usize = 13;
 
-/// The remainder of two `f32` that are not negative, in `f64`.
-///
-/// From `r = x 2^(-50 · 6)`: a step makes 50 bits more of `r` whole and leaves `2⁵⁰ r - y n` for the whole number `n` next to
-/// `2⁵⁰ r / y`, which is below 2⁵⁰. What is computed of the quotient is off by less than 1/4, so that `3/4 y` are left at most. No
-/// step rounds: what it leaves is a multiple of the last bit of its `r` or of `y`, whichever is less, and no larger than twice of
-/// either.
+/// The remainder of what is not negative: that by `y 2^(22 · 12)` is divided by `y 2^(22 · 11)`, and so on, so that each quotient is
+/// below 2²². What is divided by infinity stays as it is, before it is divided by the first multiple that is finite.
 fn by_long_division(x: &Scalar, y: &Scalar) -> Scalar {
-    // Its negative, to save what would take a product off.
-    let inverse = c(-2f64.powi(STEP)) / y;
-    let first = x * 2f64.powi(-STEP * STEPS);
-    let near = (0..STEPS).fold(first, |rest, _| {
-        let n = fma(&rest, &inverse, &c(MAGIC)) - MAGIC;
-        fma(&n, y, &(rest * 2f64.powi(STEP)))
-    });
-    select(near.lt(c(0.0)), &near + y, near)
+    let mut multiples = vec![y.clone()];
+    for _ in 1..STEPS {
+        let next = multiples.last().map(|y| y * 2f64.powi(STEP));
+        multiples.extend(next);
+    }
+    multiples.iter().rev().fold(x.clone(), |rest, y| {
+        let less = by_quotient(&rest, y, &(&rest / y));
+        select(y.eq(single(f64::INFINITY)), rest, less)
+    })
 }
 
 #[cfg(test)]
