@@ -33,6 +33,7 @@
 //! | … filling | `fill` | a guarded copy over axes with symbols → a fill of all its points, and a copy of those inside |
 //! | … padding | `pad_windows` | large windows, or windows multiplied by weights, over a guarded operand → windows over a padded copy |
 //! | … flatten | `flatten` | neighbouring dims of a buffer → one dim |
+//! | … split | `split` | an innermost axis of which quotients or remainders are taken → two loops |
 //! | … collapse | `collapse` | neighbouring axes of a domain that occur in proportion everywhere, or of which the inner one is short → one axis |
 //! | … coalesce | `coalesce` | the two outermost loops of a stage → one loop, as in the other stages of its kernel |
 //! | … strip-mining | `strip_mine` | the only loop around the lanes of a window → two loops, of which the inner one is short |
@@ -79,6 +80,7 @@ mod repeat_operands;
 mod room;
 mod schedule;
 mod simplify;
+mod split;
 mod strip_mine;
 mod trim_folds;
 

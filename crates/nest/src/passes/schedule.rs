@@ -17,6 +17,7 @@ use crate::passes::halo::store_halos;
 use crate::passes::in_place::reuse_in_place;
 use crate::passes::peel::peel_borders;
 use crate::passes::simplify::simplify_stage;
+use crate::passes::split::split_innermost_axes;
 use crate::passes::strip_mine::strip_mine_windows;
 
 /// Schedules every stage. Buffers that all stages can address by offset become one-dimensional.
@@ -34,6 +35,7 @@ pub fn schedule(nest: &mut Nest) {
     });
     peel_borders(nest);
     flatten_buffers(nest);
+    split_innermost_axes(nest);
     compiler_threads::for_each(&mut nest.stages, collapse_axes);
     coalesce_outer_loops(nest);
     strip_mine_windows(nest);

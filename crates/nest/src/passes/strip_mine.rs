@@ -8,8 +8,8 @@
 //! separable convolutions over speech, get one here.
 
 use crate::analysis::{Contraction, Linear, layer_ranges, sums};
-use crate::ir::{Axis, Kind, Nest, Scalar, Stage, replace_axes, visit};
-use crate::passes::simplify::simplify_stage;
+use crate::ir::{Axis, Kind, Nest, Scalar, Stage, visit};
+use crate::passes::split::split_axis;
 
 /// The rows of the inner loop, the most wanted first: those of unrolled loops, and numbers that these divide well.
 const ROWS: [usize; 6] = [8, 4, 6, 7, 5, 3];
@@ -45,13 +45,7 @@ fn divide(nest: &mut Nest, stage: usize, place: usize, rows: Axis) -> Option<()>
         chunks.is_some_and(|n| n / count >= LEAST_CHUNKS)
     };
     let count = ROWS.into_iter().find(divides)?;
-    let [outer, inner] = [nest.axis(rows.extent.over(count.into())?), nest.axis(count)];
-    let row = Scalar::axis(outer.id) * count as i64 + Scalar::axis(inner.id);
-    let stage = &mut nest.stages[stage];
-    replace_axes(stage, &[(rows.id, row)].into_iter().collect());
-    stage.domain.splice(place..=place, [outer, inner]);
-    simplify_stage(stage);
-    Some(())
+    split_axis(nest, stage, place, count)
 }
 
 /// The place and the axis of the only loop around the lanes, if points may be done in any order.

@@ -1,0 +1,97 @@
+//! Split: an innermost axis of which a stage takes quotients or remainders becomes two loops.
+//!
+//! > `for i<3000: y[i] = x[i % 1000]` becomes `for i<3, j<1000: y[1000·i + j] = x[j]`
+//!
+//! Lanes then read neighbours, where they would read elements one by one. Tiles, and rows that are repeated, are like that.
+
+use crate::analysis::Contraction;
+use crate::ir::{Axis, Binary, Kind, Nest, Scalar, Stage, replace_axes, visit};
+use crate::passes::simplify::simplify_stage;
+
+/// The least points of the inner loop: fewer do not fill the widest vectors twice.
+const LEAST_INNER: usize = 32;
+
+/// Splits the innermost axes of stages that take quotients or remainders of them.
+pub(crate) fn split_innermost_axes(nest: &mut Nest) {
+    for position in 0..nest.stages.len() {
+        let stage = &nest.stages[position];
+        if let Some((place, count)) = digits_of_innermost(stage)
+            && Contraction::of(nest, stage).is_none()
+        {
+            split_axis(nest, position, place, count);
+        }
+    }
+}
+
+/// The place of the innermost axis of a stage, and the least number by which it is divided and that divides its extent.
+fn digits_of_innermost(stage: &Stage) -> Option<(usize, usize)> {
+    let place = stage.domain.iter().rposition(|axis| axis.extent > 1)?;
+    let lane = stage.domain[place];
+    let extent = lane.extent.number().filter(|_| stage.is_unordered())?;
+    let mut least: Option<usize> = None;
+    visit(&stage.value, &mut |x| {
+        let Kind::Binary(Binary::Div | Binary::Rem, a, b) = x.kind() else {
+            return;
+        };
+        let by = b.as_index().and_then(|by| usize::try_from(by).ok());
+        let by = by.filter(|by| a.is_axis(lane.id) && (LEAST_INNER..extent).contains(by));
+        if let Some(by) = by.filter(|by| extent.is_multiple_of(*by)) {
+            least = Some(least.map_or(by, |least| least.min(by)));
+        }
+    });
+    Some((place, least?))
+}
+
+/// Makes two loops of the axis at `place` in the domain of a stage, the inner one of `count` points, of which its extent is a multiple.
+pub(super) fn split_axis(nest: &mut Nest, stage: usize, place: usize, count: usize) -> Option<()> {
+    let axis: Axis = nest.stages[stage].domain[place];
+    let outer = axis.extent.over(count.into())?;
+    let [outer, inner] = [nest.axis(outer), nest.axis(count)];
+    let both = Scalar::axis(outer.id) * count as i64 + Scalar::axis(inner.id);
+    let stage = &mut nest.stages[stage];
+    replace_axes(stage, &[(axis.id, both)].into_iter().collect());
+    stage.domain.splice(place..=place, [outer, inner]);
+    simplify_stage(stage);
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::verify;
+    use crate::ir::parse;
+
+    /// The nest of a stage that writes `n` elements, of `value`.
+    fn split(n: usize, value: &str) -> String {
+        let text = format!(
+            "input x: f32[6000]\noutput y: f32[2, {n}]\nfor i<2, j<{n}: y[i, j] = {value}\n"
+        );
+        let mut nest = parse(&text).unwrap();
+        split_innermost_axes(&mut nest);
+        verify(&nest).unwrap();
+        nest.stage_texts()[0].clone()
+    }
+
+    #[test]
+    fn tiles_and_repeated_rows_are_split() {
+        let tile = "for i<2, j<3, k<32: y[i, ((j * 32) + k)] = x[((i * 32) + k)]";
+        assert_eq!(split(96, "x[((i * 32) + (j % 32))]"), tile);
+        let rows = "for i<2, j<3, k<32: y[i, ((j * 32) + k)] = x[((i * 3) + j)]";
+        assert_eq!(split(96, "x[((i * 3) + (j / 32))]"), rows);
+        // The lesser of two numbers is a loop, the other one is of the loop around it.
+        let both = split(192, "(x[(j % 96)] + x[(j % 32)])");
+        assert!(both.starts_with("for i<2, j<6, k<32"), "{both}");
+    }
+
+    #[test]
+    fn others_stay() {
+        // The inner loop would be short, or the last one not whole; and a quotient that is none of the innermost axis.
+        for (n, value) in [
+            (93, "x[(j % 31)]"),
+            (97, "x[(j % 32)]"),
+            (96, "x[(i / 32)]"),
+        ] {
+            assert!(split(n, value).starts_with(&format!("for i<2, j<{n}:")));
+        }
+    }
+}
