@@ -3,10 +3,11 @@
 //!
 //! Specifications: AvgPool-1, -14 and -16. What rounding up adds behind the padding never counts; a
 //! window in which nothing counts is 0. Means of integers, which the specification leaves open, are
-//! taken in 64 bits and truncated.
+//! taken in 64 bits and truncated. Large windows are sums of the sums of their rows ([`RowFolds`]).
 
 use super::dim_windows::{count, guarded, is_fixed, places};
 use super::max_pool::{before_14, pooled};
+use super::row_folds::RowFolds;
 use super::slide::{Rounding, Slide, attributes};
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use vinelift_nest::build::{index, zero};
@@ -97,21 +98,25 @@ impl Op for AvgPool {
             let points = count(&dims, at, !self.exclude_pad).max(index(1));
             points.cast(wide)
         };
-        // Where the borders are depends on symbols, so that vectors could not leave out the count inside: it is stored, once for all
-        // channels.
+        let rows = RowFolds::of(cx, &dims, Binary::Add, &zero(wide));
+        // Where borders depend on symbols, or no padding is left that the loops inside could be peeled from, vectors cannot leave out
+        // the count: it is stored, once for all channels.
         let windows = cx.extents_of(out)[2..].to_vec();
-        let is_open = windows.iter().any(|n| n.is_symbolic());
-        let divisors = (is_open && !is_fixed(&dims, !self.exclude_pad)).then(|| {
+        let is_everywhere = rows.is_some() || windows.iter().any(|n| n.is_symbolic());
+        let divisors = (is_everywhere && !is_fixed(&dims, !self.exclude_pad)).then(|| {
             let divisors = cx.temporary("points", wide, &windows);
             cx.define(divisors, |_, at| divisor(at));
             divisors
         });
         cx.define(out, |cx, at| {
-            let sum = cx.reduce(Binary::Add, &self.kernel, zero(wide), |cx, k| {
-                let (places, guard) = places(&dims, &at[2..], k);
-                let x = cx.load("data", &[&at[..2], &places].concat());
-                guarded(guard, x.cast(wide), zero(wide))
-            });
+            let sum = match &rows {
+                Some(rows) => rows.fold(cx, at),
+                None => cx.reduce(Binary::Add, &self.kernel, zero(wide), |cx, k| {
+                    let (places, guard) = places(&dims, &at[2..], k);
+                    let x = cx.load("data", &[&at[..2], &places].concat());
+                    guarded(guard, x.cast(wide), zero(wide))
+                }),
+            };
             let divisor = match divisors {
                 Some(divisors) => cx.load_from(divisors, &at[2..]),
                 None => divisor(&at[2..]),

@@ -5,8 +5,9 @@
 //! rounding up can give, is the lowest finite number, at the position of the first element of its channel.
 //! Of equal elements the first counts. NaN is skipped, as `ReduceMax` does; a window of nothing else is -inf.
 
-use super::dim_windows::{DimWindows, and, count, guarded, places};
+use super::dim_windows::{DimWindows, count, guarded, places};
 use super::first;
+use super::row_folds::RowFolds;
 use super::slide::{Rounding, Slide, attributes};
 use crate::attrs::{element_type, i64_type, index_type};
 use crate::elementwise::widened;
@@ -18,7 +19,7 @@ use crate::{
     AttrError, Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType,
 };
 use vinelift_nest::build::{index, lowest, select};
-use vinelift_nest::{Binary, BufferId, Scalar};
+use vinelift_nest::{Binary, Scalar};
 use vinelift_tensor::{Dim, ElementType, PartialShape};
 
 pub(crate) static V1: OpDef = version(
@@ -128,10 +129,11 @@ impl Op for MaxPool {
             ([&at[..2], &places].concat(), guard)
         };
         let least = lowest(ty.compute());
-        let row_maxima = self.row_maxima(cx, &dims);
+        // The first of equal elements is that of the first row that has one, as in a single fold.
+        let rows = RowFolds::of(cx, &dims, Binary::Max, &least);
         cx.define(cx.output(0), |cx, at| {
-            let largest = match row_maxima {
-                Some(maxima) => maximum_of_rows(cx, maxima, &dims, self.kernel[0], at),
+            let largest = match &rows {
+                Some(rows) => rows.fold(cx, at),
                 None => cx.reduce(Binary::Max, &self.kernel, least.clone(), |cx, k| {
                     let (from, guard) = place(at, k);
                     guarded(guard, widened(cx.load("data", &from)), least)
@@ -148,57 +150,6 @@ impl Op for MaxPool {
             first::positions(cx, &self.kernel, axis, place);
         }
     }
-}
-
-/// The points of a window from which on its rows are folded first.
-const LARGE: usize = 25;
-
-impl MaxPool {
-    /// The largest element of each row of each window, with those rows that lie in the padding, if that is worth a buffer of its own: of
-    /// windows over rows and columns that are large, and overlap. The first of equal elements is that of the first row that has one,
-    /// as in a single fold.
-    fn row_maxima(&self, cx: &mut Lower<'_>, dims: &[DimWindows]) -> Option<BufferId> {
-        let ([down, across], &[rows, columns]) = (dims, &self.kernel[..]) else {
-            return None;
-        };
-        let overlaps = self.slide.strides[0] < rows;
-        if rows < 2 || columns < 2 || rows.checked_mul(columns)? < LARGE || !overlaps {
-            return None;
-        }
-        let data = cx.extents("data");
-        let ty = cx.element("data").compute();
-        let shape = [data[0], data[1], down.padded_extent(), across.windows];
-        let maxima = cx.temporary("row_maxima", ty, &shape);
-        cx.define(maxima, |cx, at| {
-            let [n, c, row, o] = at else {
-                return lowest(ty);
-            };
-            let row = down.unpadded(row);
-            cx.reduce(Binary::Max, &[columns], lowest(ty), |cx, k| {
-                let across = std::slice::from_ref(across);
-                let (column, guard) = places(across, std::slice::from_ref(o), k);
-                let from = [n, c, &row, &column[0]].map(Clone::clone);
-                let guard = and(down.inside(&row), guard);
-                guarded(guard, widened(cx.load("data", &from)), lowest(ty))
-            })
-        });
-        Some(maxima)
-    }
-}
-
-/// The largest element of a window of `rows` rows, of which `maxima` has the largest elements.
-fn maximum_of_rows(
-    cx: &mut Lower<'_>,
-    maxima: BufferId,
-    dims: &[DimWindows],
-    rows: usize,
-    at: &[Scalar],
-) -> Scalar {
-    let least = lowest(cx.type_of(maxima));
-    cx.reduce(Binary::Max, &[rows], least, |cx, k| {
-        let row = dims[0].padded_place(&at[2], &k[0]);
-        cx.load_from(maxima, &[&at[0], &at[1], &row, &at[3]].map(Clone::clone))
-    })
 }
 
 /// The shape of what a pooling operator gives for `data` with this kernel.

@@ -17,4 +17,5 @@ pub(crate) mod grid_sample;
 pub(crate) mod interpolate;
 pub(crate) mod max_pool;
 mod mixing;
+mod row_folds;
 mod slide;
