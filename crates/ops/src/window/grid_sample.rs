@@ -9,6 +9,9 @@
 //! integers are truncated, here within their type. A coordinate that is NaN samples NaN, or with `nearest`
 //! any element or the padding.
 
+mod places;
+
+use self::places::Places;
 use super::mixing::{mixing_type, stored, whole};
 use crate::elementwise::widened;
 use crate::error::ensure;
@@ -109,10 +112,14 @@ impl Op for GridSample {
         // The axis of the rows comes second in the grid.
         let [rows, columns] =
             [0, 1].map(|k| self.sampled(cx, 1 - k as i64, extents[k], [position, wide]));
+        let places = Places::of(self, cx, extents, [&rows, &columns]);
         cx.define(out, |cx, at| {
             let point = [at[0].clone(), at[2].clone(), at[3].clone()];
             // The element at `[i + rows, j + columns]`.
             let element = |cx: &Lower<'_>, [i, j]: [&Scalar; 2], [rows, columns]: [i64; 2]| {
+                if let Some(places) = &places {
+                    return places.load(cx, [&at[0], &at[1]], &point, [rows, columns], zero(ty));
+                }
                 let moved = |from: &Scalar, by| from.clone().cast(ElementType::I64) + by;
                 let (below, right) = (moved(i, rows), moved(j, columns));
                 let row = self.place(&below, extents[0]);
@@ -244,6 +251,21 @@ impl GridSample {
                     false => place,
                 }
             }
+        }
+    }
+
+    /// The same, within the dim in any case, of the type of `i`: `i32` for small dims.
+    fn clamped(&self, i: &Scalar, n: Extent) -> Scalar {
+        let i = match self.padding_mode {
+            Padding::Zeros | Padding::Border => i.clone(),
+            Padding::Reflection => self.place(i, n),
+        };
+        match (i.ty(), n.number()) {
+            (ElementType::I32, Some(n)) => {
+                let number = |x| integer(x, ElementType::I32);
+                i.max(number(0)).min(number(n as i64 - 1))
+            }
+            _ => i.max(index(0)).min(last(n)),
         }
     }
 
