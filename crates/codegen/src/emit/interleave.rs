@@ -1,4 +1,4 @@
-//! Interleaving: `to[n·l + k] = planes[k][l]` for `k < n`, with bytes of all planes in registers.
+//! Interleaving: `to[n·l + k] = planes[k][l]` for `k < n`, with elements of all planes in registers.
 
 use super::address::ElementAddress;
 use super::emitter::{Emitter, Result, no_primitive};
@@ -15,47 +15,53 @@ pub(super) struct Interleave<'n> {
     /// Along it lie the points of a plane.
     lane: Axis,
     planes: Axis,
-    /// The plane of each byte of a group, one of each.
+    /// The plane of each element of a group, one of each.
     order: Vec<usize>,
+    /// The bytes of an element.
+    width: usize,
 }
 
-/// The points of a plane that are done at once: a register.
-const POINTS: usize = 16;
+/// The bytes of a plane that are done at once: a register.
+const REGISTER: usize = 16;
+
+/// The bytes of the largest elements of which a register holds enough.
+const MOST_WIDTH: usize = 4;
 
 /// A register of the result takes a step for each plane.
 const MOST_PLANES: usize = 8;
 
 impl Interleave<'_> {
-    pub(super) const RUNS: Runs = Runs {
-        lanes: POINTS,
-        bits: 128,
-    };
+    pub(super) fn runs(&self) -> Runs {
+        Runs {
+            lanes: self.points(),
+            bits: 8 * REGISTER,
+        }
+    }
 
     /// The note in the heading of a stage.
     pub(super) fn note(&self) -> String {
-        format!("{POINTS} points of {} planes at once", self.order.len())
+        let (points, planes) = (self.points(), self.order.len());
+        format!("{points} points of {planes} planes at once")
+    }
+
+    /// The points of a plane that are done at once.
+    fn points(&self) -> usize {
+        REGISTER / self.width
     }
 }
 
 impl<'n> Emitter<'n, '_> {
-    /// How a stage takes bytes in turn, if that is what it does. `many` are its axes of more than one point.
+    /// How a stage takes elements in turn, if that is what it does. `many` are its axes of more than one point.
     pub(super) fn interleave_of(&self, stage: &'n Stage, many: &[Axis]) -> Option<Interleave<'n>> {
-        let Kind::Load { buffer, at } = stage.value.kind() else {
-            return None;
-        };
+        let (buffer, at) = self.plain_copy(stage)?;
         let &[.., outer, inner] = many else {
             return None;
         };
-        // Booleans are made 0 or 1 on their way.
-        let ty = stage.value.ty();
-        let is_byte = ty.bits() == 8 && !ty.is_packed() && ty != ElementType::Boolean;
-        let is_copy = stage.mode == Mode::Set && is_byte && *buffer != stage.target;
-        let mut indices = at.iter().chain(&stage.at);
-        let is_free = !indices.any(|index| index.may_fault() || index.reads_zero());
-        if !(self.analysis.has_vectors && is_copy && is_free) {
+        let width = stage.value.ty().bits() / 8;
+        if width > MOST_WIDTH {
             return None;
         }
-        let from = self.analysis.linear(*buffer, at);
+        let from = self.analysis.linear(buffer, at);
         let to = self.analysis.linear(stage.target, &stage.at);
         [[outer, inner], [inner, outer]]
             .into_iter()
@@ -65,16 +71,31 @@ impl<'n> Emitter<'n, '_> {
                 let cut = chunks.axis(stage).filter(|_| chunks.extent > 1);
                 let moves = [&from, &to].map(|linear| self.analysis.moves_with(lane.id, linear));
                 let fits = moves == [Some(1.into()), Some((count as i64).into())]
-                    && lane.extent.number().is_some_and(|n| n >= POINTS)
+                    && lane.extent.number().is_some_and(|n| n >= REGISTER / width)
                     && cut.is_none_or(|cut| cut.id != planes.id);
                 Some(Interleave {
-                    buffer: *buffer,
+                    buffer,
                     at,
                     lane,
                     planes,
                     order: fits.then(|| self.order(&to, planes.id, count)).flatten()?,
+                    width,
                 })
             })
+    }
+
+    /// What a stage copies, if it moves elements of whole bytes as they are to places that it computes.
+    pub(super) fn plain_copy(&self, stage: &'n Stage) -> Option<(BufferId, &'n [Scalar])> {
+        let Kind::Load { buffer, at } = stage.value.kind() else {
+            return None;
+        };
+        // Booleans are made 0 or 1 on their way.
+        let ty = stage.value.ty();
+        let is_plain = !ty.is_packed() && ty != ElementType::Boolean;
+        let is_copy = stage.mode == Mode::Set && is_plain && *buffer != stage.target;
+        let mut indices = at.iter().chain(&stage.at);
+        let is_free = !indices.any(|index| index.may_fault() || index.reads_zero());
+        (self.analysis.has_vectors && is_copy && is_free).then_some((*buffer, &**at))
     }
 
     /// The plane of each of `count` neighbours, if each has one of its own.
@@ -101,10 +122,11 @@ impl<'n> Emitter<'n, '_> {
 
     /// Opens the loop over the points, and does some of all planes in it.
     pub(super) fn interleave(&mut self, stage: &'n Stage, of: &Interleave<'n>) -> Result {
-        self.chunk_at_least(stage, of.lane, POINTS);
+        let points = of.points();
+        self.chunk_at_least(stage, of.lane, points);
         let turns = self.turns(stage, of.lane);
-        self.open_loop(of.lane, turns, POINTS as i64, &[]);
-        self.stay_before(of.lane, turns, POINTS);
+        self.open_loop(of.lane, turns, points as i64, &[]);
+        self.stay_before(of.lane, turns, points);
         let flags = |this: &Self, buffer: BufferId| this.flags[buffer.0 as usize];
         let mut planes = Vec::with_capacity(of.order.len());
         for plane in 0..of.order.len() {
@@ -115,8 +137,9 @@ impl<'n> Emitter<'n, '_> {
         let (to, offset) = self.place_of_plane(of.planes, of.order[0], stage.target, &stage.at)?;
         let flags: MemFlagsData = flags(self, stage.target);
         for register in 0..of.order.len() {
-            if let Some(bytes) = self.taken_in_turn(&planes, &of.order, register * POINTS) {
-                let offset = offset + (register * POINTS) as i32;
+            let first = register * REGISTER;
+            if let Some(bytes) = self.taken_in_turn(&planes, of, first) {
+                let offset = offset + first as i32;
                 self.builder.ins().store(flags, bytes, to, offset);
             }
         }
@@ -145,16 +168,25 @@ impl<'n> Emitter<'n, '_> {
         }
     }
 
-    /// The bytes from number `first` on of what the registers of all planes have in turn.
-    fn taken_in_turn(&mut self, planes: &[Value], order: &[usize], first: usize) -> Option<Value> {
+    /// The bytes from number `first` on of the elements that the registers of all planes have in turn.
+    fn taken_in_turn(
+        &mut self,
+        planes: &[Value],
+        of: &Interleave<'n>,
+        first: usize,
+    ) -> Option<Value> {
         let mut taken: Option<Value> = None;
         for (plane, register) in planes.iter().enumerate() {
             // Other bytes are zero.
-            let lane = |byte: usize| match order[byte % order.len()] == plane {
-                true => (byte / order.len()) as u8,
-                false => u8::MAX,
+            let lane = |byte: usize| {
+                let (element, byte) = (byte / of.width, byte % of.width);
+                let (point, turn) = (element / of.order.len(), element % of.order.len());
+                match of.order[turn] == plane {
+                    true => (point * of.width + byte) as u8,
+                    false => u8::MAX,
+                }
             };
-            let lanes: Vec<u8> = (first..first + POINTS).map(lane).collect();
+            let lanes: Vec<u8> = (first..first + REGISTER).map(lane).collect();
             if lanes.iter().all(|lane| *lane == u8::MAX) {
                 continue;
             }

@@ -45,6 +45,7 @@ mod scalar;
 mod scan;
 mod stage;
 mod state;
+mod transpose;
 mod update;
 mod vector_call;
 mod wrap;

@@ -4,6 +4,7 @@ use super::copy::CopyStage;
 use super::emitter::{Emitter, Result};
 use super::interleave::Interleave;
 use super::scan::ScanRows;
+use super::transpose::Transpose;
 use super::update::BLOCK;
 use crate::analysis::indices::{CheckedIndex, has_checks, how_all_checked};
 use crate::analysis::runs::Runs;
@@ -105,6 +106,10 @@ impl<'n> Emitter<'n, '_> {
                 self.interleave(stage, of)?;
                 return Ok(true);
             }
+            Way::Transpose(of) if inner.len() == 2 => {
+                self.transpose(stage, of)?;
+                return Ok(true);
+            }
             Way::Scan(rows) if k == rows.outermost => {
                 self.rows(stage, rows, inner)?;
                 return Ok(true);
@@ -180,6 +185,9 @@ impl<'n> Emitter<'n, '_> {
         if let Some(vector_loop) = self.analysis.vector_loop_of(stage) {
             return Way::VectorLoop(Some(vector_loop));
         }
+        if let Some(of) = self.transpose_of(stage, &many[first..]) {
+            return Way::Transpose(Box::new(of));
+        }
         if let Some(of) = self.interleave_of(stage, &many[first..]) {
             return Way::Interleave(Box::new(of));
         }
@@ -237,6 +245,7 @@ impl<'n> Emitter<'n, '_> {
                 format!("copies of {bytes} bytes{}", why.unwrap_or_default())
             }
             Way::Interleave(of) => of.note(),
+            Way::Transpose(of) => of.note(),
             Way::Update(checks) => format!("unrolled ×{BLOCK}, {}", how_all_checked(checks)),
             Way::Scan(rows) if rows.count > 1 => format!("{} rows side by side", rows.count),
             Way::Points | Way::Scan(_) => match self.analysis.why_points(stage, many) {
@@ -323,6 +332,8 @@ enum Way<'n> {
     Copy(CopyStage<'n>),
     /// Bytes of several planes in turn, some points of all planes at once.
     Interleave(Box<Interleave<'n>>),
+    /// By squares in registers.
+    Transpose(Box<Transpose<'n>>),
     /// By a vector loop, until it is called.
     VectorLoop(Option<VectorLoop<'n>>),
     /// By a vector loop over blocks for which loads are collected, until it is called.
@@ -336,7 +347,8 @@ impl Way<'_> {
             Way::Collected(Some(collected)) => collected.ready.runs(),
             Way::Vectors(kernel_loop) => kernel_loop.runs(),
             Way::Columns(columns) => columns.runs(),
-            Way::Interleave(_) => Interleave::RUNS,
+            Way::Interleave(of) => of.runs(),
+            Way::Transpose(of) => of.runs(),
             _ => Runs::SCALAR,
         }
     }

@@ -1,15 +1,15 @@
-//! Bytes that come from several planes in turn.
+//! Elements that come from several planes in turn.
 
 use crate::common::{output, text_for_256_bits};
 use vinelift_nest::{Mode, Nest, Role, Scalar, Stage, build::*};
-use vinelift_tensor::ElementType::U8;
+use vinelift_tensor::ElementType::{self, F32, F64, U8, U16};
 
 /// `y[i, l, place(k)] = x[i, k, l]` for `k < count` and `l < points`, with either of the loops over `k` and `l` inside. Where
 /// there is an even number of planes, the second half of the places is that of the odd ones.
-fn interleaved(count: usize, points: usize, is_plane_inside: bool) -> Nest {
+fn interleaved(ty: ElementType, count: usize, points: usize, is_plane_inside: bool) -> Nest {
     let mut nest = Nest::new();
-    let x = nest.buffer("x", U8, &[2, count, points], Role::Input);
-    let y = nest.buffer("y", U8, &[2, points, count], Role::Output);
+    let x = nest.buffer("x", ty, &[2, count, points], Role::Input);
+    let y = nest.buffer("y", ty, &[2, points, count], Role::Output);
     let layer = nest.layer("y", "Transpose, opset1");
     let domain = match is_plane_inside {
         true => nest.axes(&[2, points, count]),
@@ -35,9 +35,11 @@ fn interleaved(count: usize, points: usize, is_plane_inside: bool) -> Nest {
 }
 
 #[test]
-fn every_byte_comes_from_its_plane() {
-    for (count, points) in [
+fn every_element_comes_from_its_plane() {
+    let sizes = [
         (2, 16),
+        (3, 2),
+        (3, 5),
         (3, 15),
         (3, 16),
         (3, 17),
@@ -46,31 +48,45 @@ fn every_byte_comes_from_its_plane() {
         (6, 40),
         (8, 31),
         (9, 20),
-    ] {
-        for is_plane_inside in [false, true] {
-            let nest = interleaved(count, points, is_plane_inside);
-            let x: Vec<u8> = (0..2 * count * points).map(|n| (n % 251) as u8).collect();
+    ];
+    for (count, points) in sizes {
+        for (ty, is_plane_inside) in [U8, U16, F32, F64]
+            .into_iter()
+            .flat_map(|ty| [(ty, false), (ty, true)])
+        {
+            let nest = interleaved(ty, count, points, is_plane_inside);
+            let width = ty.bits() / 8;
+            let x: Vec<u8> = (0..2 * count * points * width)
+                .map(|n| (n % 251) as u8)
+                .collect();
             let found = output(&nest, std::slice::from_ref(&x));
-            for (n, byte) in x.iter().enumerate() {
+            for (n, element) in x.chunks(width).enumerate() {
                 let (i, k, l) = (n / (count * points), n / points % count, n % points);
                 let place = match count % 2 {
                     0 => k % 2 * (count / 2) + k / 2,
                     _ => k,
                 };
-                let at = (i * points + l) * count + place;
-                assert_eq!(found[at], *byte, "{count} planes of {points}: {n}");
+                let at = width * ((i * points + l) * count + place);
+                let found = &found[at..at + width];
+                assert_eq!(found, element, "{count} planes of {points} {ty}: {n}");
             }
         }
     }
 }
 
 #[test]
-fn registers_hold_many_bytes_of_a_plane() {
-    let is_interleaved = |count: usize, points: usize, is_plane_inside: bool| {
-        let text = text_for_256_bits(&interleaved(count, points, is_plane_inside)).clif;
-        text.contains(&format!("16 points of {count} planes at once"))
+fn registers_hold_many_elements_of_a_plane() {
+    let points_at_once = |ty, count: usize, points: usize, is_plane_inside: bool| {
+        let text = text_for_256_bits(&interleaved(ty, count, points, is_plane_inside)).clif;
+        let note = |n: &usize| text.contains(&format!("{n} points of {count} planes at once"));
+        [4, 8, 16].into_iter().find(note)
     };
-    assert!(is_interleaved(3, 100, true) && is_interleaved(6, 40, false));
-    // Too few points, and too many planes.
-    assert!(!is_interleaved(3, 15, true) && !is_interleaved(9, 20, false));
+    assert_eq!(points_at_once(U8, 3, 100, true), Some(16));
+    assert_eq!(points_at_once(U8, 6, 40, false), Some(16));
+    assert_eq!(points_at_once(U16, 3, 8, true), Some(8));
+    assert_eq!(points_at_once(F32, 3, 100, false), Some(4));
+    // Too few points, too many planes, and large elements.
+    assert_eq!(points_at_once(U8, 3, 15, true), None);
+    assert_eq!(points_at_once(U8, 9, 20, false), None);
+    assert_eq!(points_at_once(F64, 3, 100, true), None);
 }

@@ -23,4 +23,5 @@ mod rare;
 mod spills;
 mod symbols;
 mod symbols_random;
+mod transpose;
 mod windows;

@@ -13,14 +13,20 @@ const MOST: usize = 160;
 #[derive(Debug)]
 pub(super) struct Passes<K> {
     found: Vec<Least<K>>,
+    /// The positions of a column.
+    positions: Vec<u32>,
 }
 
 impl<K: Key> Passes<K> {
     /// `None` if it would not pay for `k` of `extent`.
     pub(super) fn new(k: usize, extent: usize) -> Result<Option<Passes<K>>, TensorError> {
-        let is_few = k.saturating_mul(extent) <= MOST;
-        let found = is_few.then(|| filled(k, Least::NONE)).transpose()?;
-        Ok(found.map(|found| Passes { found }))
+        if k.saturating_mul(extent) > MOST {
+            return Ok(None);
+        }
+        Ok(Some(Passes {
+            found: filled(k, Least::NONE)?,
+            positions: filled(k, 0)?,
+        }))
     }
 
     /// Finds the best of these rows, and makes them the worst there.
@@ -35,12 +41,22 @@ impl<K: Key> Passes<K> {
         }
     }
 
-    /// The positions of the best of a column, the best first; `None` if the worst is among them, which others that are not
-    /// ordered may come before.
-    pub(super) fn positions(&self, column: usize) -> Option<impl Iterator<Item = usize>> {
+    /// The positions of the best of a column: the best first, or the lowest first if `by_position`; `None` if the worst is among
+    /// them, which others that are not ordered may come before.
+    pub(super) fn positions(
+        &mut self,
+        column: usize,
+        by_position: bool,
+    ) -> Option<impl Iterator<Item = usize>> {
         let is_ordered = |found: &Least<K>| found.keys[column] < K::WORST;
         let found = self.found.iter().all(is_ordered).then_some(&self.found)?;
-        Some(found.iter().map(move |found| found.rows[column] as usize))
+        for (position, found) in self.positions.iter_mut().zip(found) {
+            *position = found.rows[column];
+        }
+        if by_position {
+            self.positions.sort_unstable();
+        }
+        Some(self.positions.iter().map(|position| *position as usize))
     }
 
     /// Gives all keys of a column to `best`.

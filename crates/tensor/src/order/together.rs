@@ -84,7 +84,7 @@ impl Slices<'_> {
             let (o, i) = slice_of(lane);
             match search {
                 Search::Passes(passes) => {
-                    if !by_position && let Some(positions) = passes.positions(lane) {
+                    if let Some(positions) = passes.positions(lane, by_position) {
                         self.write(o, i, positions);
                         continue;
                     }

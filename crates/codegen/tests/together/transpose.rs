@@ -1,0 +1,81 @@
+//! Elements whose neighbours lie along one axis before and along another one after they are moved.
+
+use crate::common::{output, text_for_256_bits};
+use vinelift_nest::{Mode, Nest, Role, Scalar, Stage};
+use vinelift_tensor::ElementType::{self, F32, F64, I8, I32, U16};
+
+/// `y[i, r, l] = x[i, l, r]`, with either of the loops over `r` and `l` inside.
+fn transposed(ty: ElementType, [rows, lanes]: [usize; 2], is_lane_inside: bool) -> Nest {
+    let mut nest = Nest::new();
+    let x = nest.buffer("x", ty, &[2, lanes, rows], Role::Input);
+    let y = nest.buffer("y", ty, &[2, rows, lanes], Role::Output);
+    let layer = nest.layer("y", "Transpose, opset1");
+    let domain = match is_lane_inside {
+        true => nest.axes(&[2, rows, lanes]),
+        false => nest.axes(&[2, lanes, rows]),
+    };
+    let [i, a, b] = [0, 1, 2].map(|d| Scalar::axis(domain[d].id));
+    let (r, l) = if is_lane_inside { (a, b) } else { (b, a) };
+    let value = nest.load(x, vec![i.clone(), l.clone(), r.clone()]);
+    nest.stages.push(Stage {
+        domain,
+        target: y,
+        at: vec![i, r, l],
+        mode: Mode::Set,
+        value,
+        layers: vec![layer],
+        group: None,
+    });
+    nest
+}
+
+#[test]
+fn every_element_goes_to_its_place() {
+    let extents = [3, 4, 5, 8, 9, 15, 16, 17, 37];
+    let sizes = extents.map(|rows| extents.map(|lanes| [rows, lanes]));
+    for [rows, lanes] in sizes.into_iter().flatten() {
+        for (ty, is_lane_inside) in [
+            (F32, true),
+            (I32, false),
+            (U16, true),
+            (I8, false),
+            (F64, true),
+        ] {
+            let nest = transposed(ty, [rows, lanes], is_lane_inside);
+            let width = ty.bits() / 8;
+            let bytes = 0..2 * rows * lanes * width;
+            let x: Vec<u8> = bytes.map(|n| (n % 251) as u8).collect();
+            let found = output(&nest, std::slice::from_ref(&x));
+            for (n, element) in x.chunks(width).enumerate() {
+                let (i, l, r) = (n / (rows * lanes), n / rows % lanes, n % rows);
+                let at = width * ((i * rows + r) * lanes + l);
+                let found = &found[at..at + width];
+                assert_eq!(found, element, "{rows} rows of {lanes} {ty}: {n}");
+            }
+        }
+    }
+}
+
+#[test]
+fn registers_hold_rows_of_squares() {
+    let square = |ty, rows: usize, lanes: usize| {
+        let text = text_for_256_bits(&transposed(ty, [rows, lanes], true)).clif;
+        let note = |size: &[usize; 2]| {
+            let [rows, lanes] = size;
+            text.contains(&format!("{rows} × {lanes} transposed in registers"))
+        };
+        [[4, 4], [4, 8], [4, 16], [8, 8], [8, 16], [16, 16]]
+            .into_iter()
+            .find(note)
+    };
+    assert_eq!(square(F32, 20, 16), Some([4, 16]));
+    assert_eq!(square(I32, 9, 15), Some([4, 8]));
+    assert_eq!(square(F32, 9, 7), Some([4, 4]));
+    assert_eq!(square(U16, 8, 40), Some([8, 16]));
+    assert_eq!(square(U16, 9, 9), Some([8, 8]));
+    assert_eq!(square(I8, 16, 40), Some([16, 16]));
+    // Too few lanes or rows, and large elements.
+    assert_eq!(square(F32, 9, 3), None);
+    assert_eq!(square(I8, 15, 16), None);
+    assert_eq!(square(F64, 20, 20), None);
+}
