@@ -114,7 +114,9 @@ impl<'n> Analysis<'n> {
         let is_narrowed = usize::from(stored) < candidate.widest;
         let side_by_side = if is_long || is_narrowed { 4 } else { 2 };
         let columns = self.few_columns(stage, lane).unwrap_or(1);
-        self.cut_at(stage, columns);
+        if self.cut_axis(stage) == Some(lane.id) {
+            self.cut_at(stage, columns);
+        }
         // Loads of every second element may need registers of 256 bits.
         for bytes in [width.bytes, 32] {
             let width = candidate.width(bytes);

@@ -1,6 +1,6 @@
 //! Kernels that are cut into short parts: loops without a loop inside, beside loops over rows.
 
-use crate::common::{random, reference, run};
+use crate::common::{compile, random, reference, run};
 use vinelift_nest::parse;
 use vinelift_tensor::ElementType::{self, F32, F64, I64, U8};
 
@@ -48,4 +48,13 @@ fn loops_beside_rows_stay_in_their_part() {
             }
         }
     }
+}
+
+/// Rows of few columns along the lanes say nothing about where chunks of another loop may begin.
+#[test]
+fn columns_of_lanes_do_not_join_outer_turns() {
+    let text = "input x: f32[3, 4, 100]\noutput y: f32[3, 50, 400]\n\
+                for i<3, j<50, k<400: y[i, j, k] = (x[i, (k % 4), (k / 4)] + 1.0)\n";
+    let nest = parse(text).unwrap();
+    assert_eq!(compile(&nest).chunks(0, &[]).grain, 1, "{text}");
 }

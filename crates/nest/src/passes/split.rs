@@ -2,14 +2,23 @@
 //!
 //! > `for i<3000: y[i] = x[i % 1000]` becomes `for i<3, j<1000: y[1000·i + j] = x[j]`
 //!
-//! Lanes then read neighbours, where they would read elements one by one. Tiles, and rows that are repeated, are like that.
+//! Lanes then read neighbours, where they would read elements one by one. Tiles, and rows that are repeated, are like that. Copies are
+//! split by small numbers, too: code interleaves what comes from several planes, as in `DepthToSpace` or an enlarged picture.
 
 use crate::analysis::Contraction;
 use crate::ir::{Axis, Binary, Kind, Nest, Scalar, Stage, replace_axes, visit};
 use crate::passes::simplify::simplify_stage;
+use std::ops::RangeInclusive;
+use vinelift_tensor::ElementType;
 
 /// The least points of the inner loop: fewer do not fill the widest vectors twice.
 const LEAST_INNER: usize = 32;
+
+/// The points of the inner loop of a copy, and the least of the loop around it, for which code interleaves elements of at most so
+/// many bits.
+const PLANES: RangeInclusive<usize> = 2..=8;
+const LEAST_OF_PLANE: usize = 16;
+const MOST_BITS: usize = 32;
 
 /// Splits the innermost axes of stages that take quotients or remainders of them.
 pub(crate) fn split_innermost_axes(nest: &mut Nest) {
@@ -28,18 +37,30 @@ fn digits_of_innermost(stage: &Stage) -> Option<(usize, usize)> {
     let place = stage.domain.iter().rposition(|axis| axis.extent > 1)?;
     let lane = stage.domain[place];
     let extent = lane.extent.number().filter(|_| stage.is_unordered())?;
+    let is_copy = is_plain_copy(stage);
+    let pays = |by: &usize| {
+        let are_planes = is_copy && PLANES.contains(by) && extent / by >= LEAST_OF_PLANE;
+        are_planes || (LEAST_INNER..extent).contains(by)
+    };
     let mut least: Option<usize> = None;
     visit(&stage.value, &mut |x| {
         let Kind::Binary(Binary::Div | Binary::Rem, a, b) = x.kind() else {
             return;
         };
         let by = b.as_index().and_then(|by| usize::try_from(by).ok());
-        let by = by.filter(|by| a.is_axis(lane.id) && (LEAST_INNER..extent).contains(by));
+        let by = by.filter(|by| a.is_axis(lane.id) && pays(by));
         if let Some(by) = by.filter(|by| extent.is_multiple_of(*by)) {
             least = Some(least.map_or(by, |least| least.min(by)));
         }
     });
     Some((place, least?))
+}
+
+/// Whether a stage moves small elements as they are.
+fn is_plain_copy(stage: &Stage) -> bool {
+    let ty = stage.value.ty();
+    let is_small = !ty.is_packed() && ty.bits() <= MOST_BITS && ty != ElementType::Boolean;
+    is_small && matches!(stage.value.kind(), Kind::Load { .. })
 }
 
 /// Makes two loops of the axis at `place` in the domain of a stage, the inner one of `count` points, of which its extent is a multiple.
@@ -81,6 +102,20 @@ mod tests {
         // The lesser of two numbers is a loop, the other one is of the loop around it.
         let both = split(192, "(x[(j % 96)] + x[(j % 32)])");
         assert!(both.starts_with("for i<2, j<6, k<32"), "{both}");
+    }
+
+    #[test]
+    fn copies_are_split_by_few_planes() {
+        let twice = "for i<2, j<16, k<2: y[i, ((j * 2) + k)] = x[((i * 16) + j)]";
+        assert_eq!(split(32, "x[((i * 16) + (j / 2))]"), twice);
+        // Planes would be short, or too many; and sums are vectors as they are.
+        for (n, value) in [
+            (30, "x[(j / 2)]"),
+            (144, "x[(j / 9)]"),
+            (32, "(x[(j / 2)] + 1.0)"),
+        ] {
+            assert!(split(n, value).starts_with(&format!("for i<2, j<{n}:")));
+        }
     }
 
     #[test]
