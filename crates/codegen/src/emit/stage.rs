@@ -106,8 +106,8 @@ impl<'n> Emitter<'n, '_> {
                 self.interleave(stage, of)?;
                 return Ok(true);
             }
-            Way::Transpose(of) if inner.len() == 2 => {
-                self.transpose(stage, of)?;
+            Way::Transpose(of) if k == of.outermost => {
+                self.transpose(stage, of, inner)?;
                 return Ok(true);
             }
             Way::Scan(rows) if k == rows.outermost => {
@@ -185,7 +185,8 @@ impl<'n> Emitter<'n, '_> {
         if let Some(vector_loop) = self.analysis.vector_loop_of(stage) {
             return Way::VectorLoop(Some(vector_loop));
         }
-        if let Some(of) = self.transpose_of(stage, &many[first..]) {
+        let transpose = self.transpose_of(stage, many);
+        if let Some(of) = transpose.filter(|of| of.outermost >= first) {
             return Way::Transpose(Box::new(of));
         }
         if let Some(of) = self.interleave_of(stage, &many[first..]) {

@@ -8,10 +8,12 @@ use crate::analysis::runs::Runs;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use vinelift_nest::{Axis, BufferId, Scalar, Stage};
 
-/// A stage whose two inner loops move elements from one order to the other.
+/// A stage that moves elements from one order to the other.
 pub(super) struct Transpose<'n> {
     buffer: BufferId,
     at: &'n [Scalar],
+    /// The position of the outer one of the two axes among those of more than one point.
+    pub(super) outermost: usize,
     /// Along it lie neighbours in the target.
     lane: Axis,
     /// Along it lie neighbours in what is read.
@@ -32,6 +34,9 @@ const MOST_WIDTH: usize = 4;
 /// How many squares may be done at once, the most wanted first. Four of `f32` fill lines of the cache; those of smaller elements are
 /// more code, and no more of them are done than an element has bytes.
 const SQUARES: [usize; 3] = [4, 2, 1];
+
+/// Offsets of this many bytes and the steps of a square, which are less, fit together into an instruction.
+const FAR: i32 = 1 << 30;
 
 impl Transpose<'_> {
     pub(super) fn runs(&self) -> Runs {
@@ -57,9 +62,6 @@ impl<'n> Emitter<'n, '_> {
     /// How a stage transposes, if that is what it does. `many` are its axes of more than one point.
     pub(super) fn transpose_of(&self, stage: &'n Stage, many: &[Axis]) -> Option<Transpose<'n>> {
         let (buffer, at) = self.plain_copy(stage)?;
-        let &[.., outer, inner] = many else {
-            return None;
-        };
         let width = stage.value.ty().bits() / 8;
         if width > MOST_WIDTH {
             return None;
@@ -68,37 +70,45 @@ impl<'n> Emitter<'n, '_> {
         let from = self.analysis.linear(buffer, at);
         let to = self.analysis.linear(stage.target, &stage.at);
         let step = |axis: Axis, linear| self.analysis.moves_with(axis.id, linear)?.number();
+        let along = |linear| many.iter().position(|axis| step(*axis, linear) == Some(1));
+        let (inner, outer) = (along(&to)?, along(&from)?);
+        let (lane, rows) = (many[inner], many[outer]);
+        let fits = |axis: Axis, count| axis.extent.number().is_some_and(|n| n >= count);
+        let mut squares = SQUARES.into_iter().filter(|squares| *squares <= width);
+        let squares = squares.find(|squares| fits(lane, squares * side))?;
+        // Those of all lanes and rows are offsets of instructions.
         let bytes = |elements: i64| {
-            let bytes = elements.checked_mul(width as i64)?;
-            // Those of all lanes are offsets of instructions.
-            let most = bytes.checked_mul(2 * REGISTER as i64)?;
-            i32::try_from(most).ok()?;
-            i32::try_from(bytes).ok()
+            let bytes = i32::try_from(elements.checked_mul(width as i64)?).ok()?;
+            let most = bytes.checked_mul(REGISTER as i32)?;
+            (most.abs() < FAR).then_some(bytes)
         };
-        [[outer, inner], [inner, outer]]
-            .into_iter()
-            .find_map(|[rows, lane]| {
-                let are_neighbours = step(lane, &to)? == 1 && step(rows, &from)? == 1;
-                let fits = |axis: Axis, count| axis.extent.number().is_some_and(|n| n >= count);
-                let mut squares = SQUARES.into_iter().filter(|squares| *squares <= width);
-                let squares = squares.find(|squares| fits(lane, squares * side))?;
-                let steps = [bytes(step(lane, &from)?)?, bytes(step(rows, &to)?)?];
-                (are_neighbours && fits(rows, side)).then_some(Transpose {
-                    buffer,
-                    at,
-                    lane,
-                    rows,
-                    steps,
-                    width,
-                    squares,
-                })
-            })
+        let steps = [bytes(step(lane, &from)?)?, bytes(step(rows, &to)?)?];
+        let is_apart = inner != outer && fits(rows, side);
+        is_apart.then_some(Transpose {
+            buffer,
+            at,
+            outermost: inner.min(outer),
+            lane,
+            rows,
+            steps,
+            width,
+            squares,
+        })
     }
 
-    /// Opens the loops over the lanes and the rows, and does some of both in them.
-    pub(super) fn transpose(&mut self, stage: &'n Stage, of: &Transpose<'n>) -> Result {
+    /// Opens the loops over `inner`, the axes from the outermost one of the square's on, and does some lanes and rows in them.
+    pub(super) fn transpose(
+        &mut self,
+        stage: &'n Stage,
+        of: &Transpose<'n>,
+        inner: &[Axis],
+    ) -> Result {
         let side = of.side();
-        for (axis, points) in [(of.lane, of.squares * side), (of.rows, side)] {
+        let others = inner
+            .iter()
+            .filter(|axis| ![of.lane.id, of.rows.id].contains(&axis.id));
+        let others = others.map(|axis| (*axis, 1));
+        for (axis, points) in others.chain([(of.lane, of.squares * side), (of.rows, side)]) {
             self.chunk_at_least(stage, axis, points);
             let turns = self.turns(stage, axis);
             self.open_loop(axis, turns, points as i64, &[]);
@@ -128,7 +138,11 @@ impl<'n> Emitter<'n, '_> {
         let linear = self.analysis.linear(buffer, at);
         self.compute(linear.leaves())?;
         match self.place(buffer, &linear) {
-            ElementAddress::Bytes { address, offset } => Ok((address, offset)),
+            ElementAddress::Bytes { address, offset } if offset < FAR => Ok((address, offset)),
+            ElementAddress::Bytes { address, offset } => {
+                let address = self.builder.ins().iadd_imm_s(address, i64::from(offset));
+                Ok((address, 0))
+            }
             ElementAddress::Packed { .. } => no_primitive("squares of packed elements"),
         }
     }

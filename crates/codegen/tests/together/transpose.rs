@@ -1,7 +1,7 @@
 //! Elements whose neighbours lie along one axis before and along another one after they are moved.
 
-use crate::common::{output, text_for_256_bits};
-use vinelift_nest::{Mode, Nest, Role, Scalar, Stage};
+use crate::common::{bytes, output, text_for_256_bits, values};
+use vinelift_nest::{Mode, Nest, Role, Scalar, Stage, parse};
 use vinelift_tensor::ElementType::{self, F32, F64, I8, I32, U16};
 
 /// `y[i, r, l] = x[i, l, r]`, with either of the loops over `r` and `l` inside.
@@ -53,6 +53,28 @@ fn every_element_goes_to_its_place() {
                 assert_eq!(found, element, "{rows} rows of {lanes} {ty}: {n}");
             }
         }
+    }
+}
+
+/// `y[r, i, l] = x[l, i, r]`: the axes of the squares have another one between them.
+#[test]
+fn axes_that_are_apart() {
+    for [rows, lanes] in [[4, 16], [5, 9], [40, 21]] {
+        let text = format!(
+            "input x: f32[{lanes}, 3, {rows}]\noutput y: f32[{rows}, 3, {lanes}]\n\
+             for r<{rows}, i<3, l<{lanes}: y[r, i, l] = x[l, i, r]\n"
+        );
+        let nest = parse(&text).unwrap();
+        assert!(
+            text_for_256_bits(&nest)
+                .clif
+                .contains("transposed in registers")
+        );
+        let x: Vec<f32> = (0..rows * 3 * lanes).map(|n| n as f32).collect();
+        let found = output(&nest, &[bytes(&x)]);
+        let place = |n: usize| (n % lanes * 3 + n / lanes % 3) * rows + n / (3 * lanes);
+        let expected: Vec<f32> = (0..x.len()).map(|n| x[place(n)]).collect();
+        assert_eq!(values::<f32>(&found), expected, "{text}");
     }
 }
 
