@@ -15,6 +15,7 @@ mod sites;
 #[cfg(test)]
 mod tests;
 
+use crate::analysis::Scan;
 use crate::compiler_threads;
 use crate::ir::{BufferId, Definition, Nest, Role, Scalar, Stage, loaded_by, visit_accesses};
 use crate::passes::simplify::simplify_stage;
@@ -33,7 +34,8 @@ const MAX_NODES: usize = 600;
 /// loads a definition at as many places for each point.
 const LEAST_UNROLLED: usize = 8;
 
-/// The operations on the way to an index that are worth a stage in vectors: those of a coordinate, but not those of most indices.
+/// The operations on the way to an index, or to what a scan goes through, that are worth a stage in vectors: those of a coordinate,
+/// but not those of most indices.
 const LONG_WAY: usize = 6;
 
 /// Whether a stage computes an index of an element of `buffer`.
@@ -78,6 +80,11 @@ pub enum Reason {
     /// Its reader makes an index of it, and looks up the elements that indices choose one by one: vectors of it would become
     /// scalars.
     InIndex,
+    /// It is guarded by where its elements are, and its reader goes through rows of another length: vectors of it would become
+    /// scalars.
+    Unaligned,
+    /// Its reader goes on from point to point along its innermost axis: vectors of it would become scalars.
+    InScan,
     /// The fused stage would have too many nodes.
     TooLarge,
 }
@@ -102,6 +109,8 @@ impl fmt::Display for Reason {
             Reason::Apart(places) => write!(f, "{places} places for each point"),
             Reason::ByIndex => f.write_str("a fold whose result is written by an index"),
             Reason::InIndex => f.write_str("arithmetic on the way to an index"),
+            Reason::Unaligned => f.write_str("padded, and read in rows of another length"),
+            Reason::InScan => f.write_str("arithmetic in a stage whose points follow each other"),
             Reason::TooLarge => f.write_str("too large"),
             Reason::Empty => f.write_str("empty"),
         }
@@ -304,6 +313,9 @@ impl<'a> Fuse<'a> {
             if cost.arithmetic >= LONG_WAY && is_in_index(into, stage.target) {
                 return Err(Reason::InIndex);
             }
+            if cost.arithmetic >= LONG_WAY && self.is_scan_of_lanes(into) {
+                return Err(Reason::InScan);
+            }
             sites.extend(sites_of(into, stage.target));
             if node_count(into) + cost.nodes > MAX_NODES {
                 return Err(Reason::TooLarge);
@@ -324,6 +336,9 @@ impl<'a> Fuse<'a> {
         if cost.contracts && !sites.iter().all(is_strided) {
             return Err(Reason::Scattered);
         }
+        if cost.arithmetic > 0 && !sites.iter().all(|site| site.keeps_guards(stage)) {
+            return Err(Reason::Unaligned);
+        }
         if cost.arithmetic > 0 && sites.len() >= LEAST_UNROLLED {
             return Err(Reason::Apart(sites.len()));
         }
@@ -343,6 +358,16 @@ impl<'a> Fuse<'a> {
             });
         }
         Ok(())
+    }
+
+    /// Whether the points of a stage along its innermost axis each go on from one before.
+    fn is_scan_of_lanes(&self, stage: &Stage) -> bool {
+        if stage.group.is_some() || !stage.loads().contains(&stage.target) {
+            return false;
+        }
+        let lane = stage.domain.iter().rfind(|axis| axis.extent > 1);
+        let scan = Scan::of(self.nest, stage);
+        scan.is_none_or(|scan| lane.is_some_and(|lane| lane.id == scan.axis.id))
     }
 
     /// Whether what the stage loads changes between it and its last reader.

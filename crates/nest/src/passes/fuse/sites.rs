@@ -22,6 +22,14 @@ impl Site {
     /// Whether every index is linear in the axes, or would be if an axis were divided in two, and lies within
     /// its dim of `shape` whether or not the element there is needed.
     pub(super) fn is_strided(&self, shape: &[Extent]) -> bool {
+        let mut ranges = Ranges::new();
+        ranges.bind(&self.axes);
+        let mut inside = |(i, n): (&Scalar, &Extent)| ranges.is_index(i, *n);
+        self.at.iter().all(|i| self.is_linear(i)) && self.at.iter().zip(shape).all(&mut inside)
+    }
+
+    /// Whether an index is linear in the axes, or would be if an axis were divided in two.
+    fn is_linear(&self, index: &Scalar) -> bool {
         let extent = |id: AxisId| self.axes.iter().find(|a| a.id == id).map(|a| a.extent);
         let is_linear = |(atom, _): &(Scalar, i64)| match atom.kind() {
             Kind::Axis(_) => true,
@@ -33,11 +41,22 @@ impl Site {
             },
             _ => false,
         };
-        let linear = |i: &Scalar| Linear::of(i).terms.iter().all(is_linear);
-        let mut ranges = Ranges::new();
-        ranges.bind(&self.axes);
-        let mut inside = |(i, n): (&Scalar, &Extent)| ranges.is_index(i, *n);
-        self.at.iter().all(linear) && self.at.iter().zip(shape).all(&mut inside)
+        Linear::of(index).terms.iter().all(is_linear)
+    }
+
+    /// Whether the guards of a stage that is read here would be of linear indices, so that they hold for whole runs of lanes: those
+    /// that ask where an element is, as of padding.
+    pub(super) fn keeps_guards(&self, stage: &Stage) -> bool {
+        let mut guarded: FxHashSet<AxisId> = FxHashSet::default();
+        visit(&stage.value, &mut |x| {
+            if let Kind::Select(c, ..) = x.kind()
+                && !c.loads()
+            {
+                guarded.extend(free_axes(c));
+            }
+        });
+        let mut dims = stage.domain.iter().zip(&self.at);
+        dims.all(|(axis, index)| !guarded.contains(&axis.id) || self.is_linear(index))
     }
 
     /// Whether fusion of `stage` here leaves index arithmetic linear, where the stage's value divides some of its axes or takes rests of

@@ -423,3 +423,49 @@ for j<64: y[j] = x[min(max((p[j] + 1), 0), 99)]
     let value = text.replace("x[min(max((p[j] + 1), 0), 99)]", "f32((p[j] + 1))");
     assert_eq!(kept(&value), []);
 }
+
+/// A sum along the lanes runs point by point, one along rows in vectors.
+#[test]
+fn what_a_scan_goes_through_is_a_stage() {
+    let text = "input x: f32[8, 50]\ntemporary t: f32[8, 50]\noutput y: f32[8, 50]\n\
+                for i<8, j<50: t[i, j] = log(x[i, j])\n\
+                for i<8, j<1: y[i, j] = t[i, j]\n\
+                for i<8, j<49: y[i, (j + 1)] = (y[i, j] + t[i, (j + 1)])\n";
+    let kept = |text: &str| fuse(&mut crate::parse(text).unwrap());
+    let stays = Kept {
+        buffer: "t".to_owned(),
+        reason: Reason::InScan,
+    };
+    assert_eq!(kept(text), [stays]);
+    // Little arithmetic is done while the sum waits for the one before.
+    assert_eq!(kept(&text.replace("log(x[i, j])", "(x[i, j] * 2.0)")), []);
+    let along_rows = "input x: f32[8, 50]\ntemporary t: f32[8, 50]\noutput y: f32[8, 50]\n\
+                      for i<8, j<50: t[i, j] = log(x[i, j])\n\
+                      for i<1, j<50: y[i, j] = t[i, j]\n\
+                      for i<7, j<50: y[(i + 1), j] = (y[i, j] + t[(i + 1), j])\n";
+    assert_eq!(kept(along_rows), []);
+}
+
+/// The shift of relative positions: what is padded by a column is read in rows that are shorter by one.
+#[test]
+fn what_is_padded_and_read_in_other_rows_is_a_stage() {
+    let text = "input x: f32[8, 10]\ntemporary t: f32[8, 11]\noutput y: f32[8, 10]\n\
+                for i<8, j<11: t[i, j] = select(((j - 1) >= 0), x[i, (j - 1)], 0.0)\n\
+                for k<8, l<10: y[k, l] = t[((((k * 10) + l) + 8) / 11), ((((k * 10) + l) + 8) % 11)]\n";
+    let kept = |text: &str| fuse(&mut crate::parse(text).unwrap());
+    let stays = Kept {
+        buffer: "t".to_owned(),
+        reason: Reason::Unaligned,
+    };
+    assert_eq!(kept(text), [stays]);
+    // Rows that are whole, or divided, are read through the guard.
+    let whole = text.replace(
+        "t[((((k * 10) + l) + 8) / 11), ((((k * 10) + l) + 8) % 11)]",
+        "t[k, (l + 1)]",
+    );
+    assert_eq!(kept(&whole), []);
+    // A condition on data is no guard.
+    let masked = text.replace("((j - 1) >= 0)", "(x[i, max((j - 1), 0)] >= 0.0)");
+    let masked = masked.replace("x[i, (j - 1)]", "x[i, max((j - 1), 0)]");
+    assert_eq!(kept(&masked), []);
+}
