@@ -32,6 +32,7 @@
 //! | … trimming | `trim_folds` | a fold → the points at which its guard holds |
 //! | … filling | `fill` | a guarded copy over axes with symbols → a fill of all its points, and a copy of those inside |
 //! | … padding | `pad_windows` | large windows, or windows multiplied by weights, over a guarded operand → windows over a padded copy |
+//! | … planes | `planes` | values of a few neighbours for each point → planes of them, which are then interleaved |
 //! | … flatten | `flatten` | neighbouring dims of a buffer → one dim |
 //! | … split | `split` | an innermost axis of which quotients or remainders are taken → two loops |
 //! | … collapse | `collapse` | neighbouring axes of a domain that occur in proportion everywhere, or of which the inner one is short → one axis |
@@ -74,6 +75,7 @@ mod operand;
 mod pad_windows;
 mod partial_folds;
 mod peel;
+mod planes;
 mod quantized_products;
 mod rearrangeable;
 mod repeat_operands;

@@ -16,6 +16,7 @@ use crate::passes::guard_to_index::move_guards_to_indices;
 use crate::passes::halo::store_halos;
 use crate::passes::in_place::reuse_in_place;
 use crate::passes::peel::peel_borders;
+use crate::passes::planes::store_planes;
 use crate::passes::simplify::simplify_stage;
 use crate::passes::split::split_innermost_axes;
 use crate::passes::strip_mine::strip_mine_windows;
@@ -34,6 +35,7 @@ pub fn schedule(nest: &mut Nest) {
         move_guards_to_indices(buffers, stage);
     });
     peel_borders(nest);
+    store_planes(nest);
     flatten_buffers(nest);
     split_innermost_axes(nest);
     compiler_threads::for_each(&mut nest.stages, collapse_axes);

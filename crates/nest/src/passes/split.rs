@@ -16,9 +16,9 @@ const LEAST_INNER: usize = 32;
 
 /// The points of the inner loop of a copy, and the least of the loop around it, for which code interleaves elements of at most so
 /// many bits.
-const PLANES: RangeInclusive<usize> = 2..=8;
-const LEAST_OF_PLANE: usize = 16;
-const MOST_BITS: usize = 32;
+pub(super) const PLANES: RangeInclusive<usize> = 2..=8;
+pub(super) const LEAST_OF_PLANE: usize = 16;
+pub(super) const MOST_BITS: usize = 32;
 
 /// Splits the innermost axes of stages that take quotients or remainders of them.
 pub(crate) fn split_innermost_axes(nest: &mut Nest) {

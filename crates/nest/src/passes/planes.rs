@@ -1,0 +1,160 @@
+//! Planes: what a stage computes for a few neighbours of each point is computed plane by plane, and then interleaved.
+//!
+//! > `for p<P, c<3: y[3·p + c] = f(x[P·c + p])` becomes `for c<3, p<P: t[P·c + p] = f(x[P·c + p])` and
+//! > `for p<P, c<3: y[3·p + c] = t[P·c + p]`
+//!
+//! An axis of a few points fills no vectors, while points that lie side by side in what is read do; and code interleaves planes in
+//! registers. Pictures whose colours become neighbours on their way out are like that.
+
+use crate::analysis::Linear;
+use crate::ir::{
+    Axis, AxisId, BufferId, Kind, Nest, Role, Scalar, Stage, free_axes, replace_axes, row_major,
+    visit,
+};
+use crate::passes::split::{LEAST_OF_PLANE, MOST_BITS, PLANES};
+use rustc_hash::FxHashMap;
+use vinelift_tensor::{ElementType, numbers};
+
+/// Computes the values of stages that write interleaved planes plane by plane.
+pub(crate) fn store_planes(nest: &mut Nest) {
+    for stage in std::mem::take(&mut nest.stages) {
+        match interleaved_axes(nest, &stage) {
+            Some(axes) => {
+                let both = by_planes(nest, stage, axes);
+                nest.stages.extend(both);
+            }
+            None => nest.stages.push(stage),
+        }
+    }
+}
+
+/// The axes of the points and of the planes, the two innermost of a stage, if its value is computed in vectors of points.
+fn interleaved_axes(nest: &Nest, stage: &Stage) -> Option<[Axis; 2]> {
+    let is_copy = matches!(stage.value.kind(), Kind::Load { .. });
+    if is_copy || stage.value.folds() || !stage.is_unordered() {
+        return None;
+    }
+    let ty = nest.buf(stage.target).ty;
+    if ty.is_packed() || ty.bits() > MOST_BITS || ty == ElementType::Boolean {
+        return None;
+    }
+    numbers(
+        &stage
+            .domain
+            .iter()
+            .map(|axis| axis.extent)
+            .collect::<Vec<_>>(),
+    )?;
+    let mut many = stage.domain.iter().rev().filter(|axis| axis.extent > 1);
+    let (planes, points) = (*many.next()?, *many.next()?);
+    let count = planes.extent.number().filter(|n| PLANES.contains(n))?;
+    if points.extent < LEAST_OF_PLANE {
+        return None;
+    }
+    let axes = [points.id, planes.id];
+    let steps = |buffer, at: &[Scalar]| steps(nest, buffer, at, axes);
+    if steps(stage.target, &stage.at)? != [count as i64, 1] {
+        return None;
+    }
+    // Each operand is a plane for each of the planes, or the same for all of them or all points.
+    let (mut are_vectors, mut has_planes) = (true, false);
+    visit(&stage.value, &mut |x| {
+        if let Kind::Load { buffer, at } = x.kind() {
+            match steps(*buffer, at) {
+                Some([1, plane]) => has_planes |= plane != 0,
+                Some([0, _]) => {}
+                _ => are_vectors = false,
+            }
+        }
+    });
+    (are_vectors && has_planes).then_some([points, planes])
+}
+
+/// How many elements apart the elements of two points lie that are neighbours along each of two axes; `None` if that is not the same
+/// everywhere.
+fn steps(nest: &Nest, buffer: BufferId, at: &[Scalar], axes: [AxisId; 2]) -> Option<[i64; 2]> {
+    let shape = numbers(&nest.buf(buffer).shape)?;
+    let form = Linear::of_access(at, &row_major(&shape));
+    let mut steps = [0; 2];
+    for (atom, step) in &form.terms {
+        match axes.iter().position(|axis| atom.is_axis(*axis)) {
+            Some(axis) => steps[axis] = *step,
+            None if axes.iter().any(|axis| free_axes(atom).contains(axis)) => return None,
+            None => {}
+        }
+    }
+    Some(steps)
+}
+
+/// The stage that computes the planes, and the one that interleaves them.
+fn by_planes(nest: &mut Nest, stage: Stage, [points, planes]: [Axis; 2]) -> [Stage; 2] {
+    let others = stage.domain.iter().copied();
+    let others = others.filter(|axis| ![points.id, planes.id].contains(&axis.id));
+    let mut domain: Vec<Axis> = others.collect();
+    domain.extend([planes, points]);
+    let target = nest.buf(stage.target);
+    let (name, ty) = (format!("{}.planes", target.name), target.ty);
+    let shape: Vec<_> = domain.iter().map(|axis| axis.extent).collect();
+    let buffer = nest.buffer(&name, ty, &shape, Role::Temporary);
+    let at: Vec<Scalar> = domain.iter().map(|axis| Scalar::axis(axis.id)).collect();
+    // Axes belong to one stage.
+    let own = stage
+        .domain
+        .iter()
+        .map(|axis| (axis.id, nest.axis(axis.extent)));
+    let own: FxHashMap<AxisId, Axis> = own.collect();
+    let mut interleaved = Stage {
+        value: Scalar::load(buffer, at.clone(), ty),
+        ..stage.clone()
+    };
+    interleaved.domain = stage.domain.iter().map(|axis| own[&axis.id]).collect();
+    let renamed = own.iter().map(|(id, axis)| (*id, Scalar::axis(axis.id)));
+    replace_axes(&mut interleaved, &renamed.collect());
+    let computed = Stage {
+        domain,
+        target: buffer,
+        at,
+        ..stage
+    };
+    [computed, interleaved]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::verify;
+    use crate::ir::parse;
+
+    /// The stages that become of one which writes pixels of `colours` values, made of planes.
+    fn stored(colours: usize, value: &str) -> Vec<String> {
+        let text = format!(
+            "input x: f32[{colours}, 64]\ninput w: f32[64, {colours}]\noutput y: f32[64, {colours}]\n\
+             for i<64, j<{colours}: y[i, j] = {value}\n"
+        );
+        let mut nest = parse(&text).unwrap();
+        store_planes(&mut nest);
+        verify(&nest).unwrap();
+        nest.stage_texts()
+    }
+
+    #[test]
+    fn colours_are_computed_plane_by_plane() {
+        let scaled = stored(3, "min((x[j, i] * 255.0), 255.0)");
+        let planes = "for i<3, j<64: y.planes[i, j] = min((x[i, j] * 255.0), 255.0)";
+        let copy = "for i<64, j<3: y[i, j] = y.planes[j, i]";
+        assert_eq!(scaled, [planes, copy]);
+    }
+
+    #[test]
+    fn others_stay() {
+        // Many colours, nothing to compute, and operands whose colours are neighbours already.
+        for (colours, value) in [
+            (9, "(x[j, i] * 255.0)"),
+            (3, "x[j, i]"),
+            (3, "(x[j, i] * w[i, j])"),
+            (3, "(w[i, j] * 255.0)"),
+        ] {
+            assert_eq!(stored(colours, value).len(), 1, "{value}");
+        }
+    }
+}
