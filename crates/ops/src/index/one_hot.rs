@@ -10,8 +10,12 @@ use crate::infer::normalize_axis;
 use crate::{Attributes, Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::Scalar;
-use vinelift_nest::build::select;
-use vinelift_tensor::{Dim, ElementType::I64, PartialShape, symbols};
+use vinelift_nest::build::{index, select};
+use vinelift_tensor::ElementType::{I32, I64};
+use vinelift_tensor::{Dim, PartialShape, symbols};
+
+/// The most classes that there is a table of.
+const MOST_NARROW: usize = 4096;
 
 pub(crate) static V1: OpDef = version(&["opset1"], |attributes| {
     #[derive(Deserialize)]
@@ -97,18 +101,34 @@ impl Op for OneHot {
         let axis = normalize_axis(self.axis, shape.len()).unwrap_or_default();
         let counts_back = self.negative_indices_mode == Negative::Normalize
             && cx.element("indices").is_signed_integer();
+        // Which class an index means, found once for all classes, and none with -1. Narrow numbers fill more lanes of vectors; as a
+        // table, those of classes that lie along the lanes need no conversion.
+        let depth = Scalar::extent(shape[axis]);
+        let few = shape[axis].number().filter(|n| *n <= MOST_NARROW);
+        let ty = few.map_or(I64, |_| I32);
+        let numbers = few.map(|n| cx.table_of("numbers", I32, &(0..n as i64).collect::<Vec<_>>()));
+        let of_indices = cx.extents("indices");
+        let classes = cx.temporary("classes", ty, &of_indices);
+        cx.define(classes, |cx, at| {
+            let hot = cx.load("indices", at);
+            let compute = hot.ty().compute();
+            // A u64 too large for an i64 becomes negative, and so means no class either.
+            let hot = hot.cast(compute).cast(I64);
+            let class = match counts_back {
+                true => select(hot.lt(index(0)), &hot + &depth, hot),
+                false => hot,
+            };
+            let is_class = class.ge(index(0)) & class.lt(depth);
+            select(is_class, class, index(-1)).cast(ty)
+        });
         cx.define(out, |cx, at| {
             let mut position = at.to_vec();
             let class = position.remove(axis);
-            let hot = cx.load("indices", &position);
-            let compute = hot.ty().compute();
-            // A u64 too large for an i64 becomes negative, and so matches no class either.
-            let hot = hot.cast(compute).cast(I64);
-            let mut matches = hot.eq(class.clone());
-            if counts_back {
-                let depth = Scalar::extent(shape[axis]);
-                matches = matches | hot.eq(class - depth);
-            }
+            let number = match numbers {
+                Some(numbers) => cx.load_from(numbers, &[class]),
+                None => class,
+            };
+            let matches = cx.load_from(classes, &position).eq(number);
             select(matches, cx.load_only("on_value"), cx.load_only("off_value"))
         });
     }
