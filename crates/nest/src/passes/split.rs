@@ -11,8 +11,10 @@ use crate::passes::simplify::simplify_stage;
 use std::ops::RangeInclusive;
 use vinelift_tensor::ElementType;
 
-/// The least points of the inner loop: fewer do not fill the widest vectors twice.
-const LEAST_INNER: usize = 32;
+/// The least points of the inner loop: fewer do not fill the widest vectors. Runs of neighbours that are copied are moved as
+/// bytes, so that less are enough.
+const LEAST_INNER: usize = 16;
+const LEAST_OF_RUN: usize = 9;
 
 /// The points of the inner loop of a copy, and the least of the loop around it, for which code interleaves elements of at most so
 /// many bits.
@@ -38,17 +40,21 @@ fn digits_of_innermost(stage: &Stage) -> Option<(usize, usize)> {
     let lane = stage.domain[place];
     let extent = lane.extent.number().filter(|_| stage.is_unordered())?;
     let is_copy = is_plain_copy(stage);
-    let pays = |by: &usize| {
-        let are_planes = is_copy && PLANES.contains(by) && extent / by >= LEAST_OF_PLANE;
-        are_planes || (LEAST_INNER..extent).contains(by)
+    let pays = |op: Binary, by: usize| {
+        let least = match op {
+            Binary::Rem if is_copy => LEAST_OF_RUN,
+            Binary::Div if is_copy && PLANES.contains(&by) => return extent / by >= LEAST_OF_PLANE,
+            _ => LEAST_INNER,
+        };
+        (least..extent).contains(&by)
     };
     let mut least: Option<usize> = None;
     visit(&stage.value, &mut |x| {
-        let Kind::Binary(Binary::Div | Binary::Rem, a, b) = x.kind() else {
+        let Kind::Binary(op @ (Binary::Div | Binary::Rem), a, b) = x.kind() else {
             return;
         };
         let by = b.as_index().and_then(|by| usize::try_from(by).ok());
-        let by = by.filter(|by| a.is_axis(lane.id) && pays(by));
+        let by = by.filter(|by| a.is_axis(lane.id) && pays(*op, *by));
         if let Some(by) = by.filter(|by| extent.is_multiple_of(*by)) {
             least = Some(least.map_or(by, |least| least.min(by)));
         }
@@ -111,7 +117,7 @@ mod tests {
         // Planes would be short, or too many; and sums are vectors as they are.
         for (n, value) in [
             (30, "x[(j / 2)]"),
-            (144, "x[(j / 9)]"),
+            (90, "x[(j / 9)]"),
             (32, "(x[(j / 2)] + 1.0)"),
         ] {
             assert!(split(n, value).starts_with(&format!("for i<2, j<{n}:")));
@@ -122,8 +128,9 @@ mod tests {
     fn others_stay() {
         // The inner loop would be short, or the last one not whole; and a quotient that is none of the innermost axis.
         for (n, value) in [
-            (93, "x[(j % 31)]"),
+            (90, "(x[(j % 15)] + 1.0)"),
             (97, "x[(j % 32)]"),
+            (90, "x[(j % 5)]"),
             (96, "x[(i / 32)]"),
         ] {
             assert!(split(n, value).starts_with(&format!("for i<2, j<{n}:")));
