@@ -192,6 +192,49 @@ mod tests {
         }
     }
 
+    /// On both sides of the number of classes from which on there is no table of them.
+    #[test]
+    fn many_classes() {
+        for depth in [MOST_NARROW as i64, MOST_NARROW as i64 + 1] {
+            let far = 1 << 32;
+            let indices = [
+                0,
+                77,
+                depth - 1,
+                depth,
+                -1,
+                -depth,
+                -depth - 1,
+                far,
+                far + 5,
+            ];
+            for (mode, counts_back) in [("normalize", true), ("ignore_negative", false)] {
+                let attributes = [("axis", "-1"), ("negative_indices_mode", mode)];
+                let inputs = inputs(i64s(&[indices.len()], &indices), depth as i32);
+                let out = run(&V16, &attributes, &inputs);
+                let found: Vec<Option<i64>> = out
+                    .as_slice::<i32>()
+                    .unwrap()
+                    .chunks(depth as usize)
+                    .map(|row| row.iter().position(|x| *x == 1).map(|class| class as i64))
+                    .collect();
+                let of_index = |i: i64| match i {
+                    i if (0..depth).contains(&i) => Some(i),
+                    i if counts_back && (-depth..0).contains(&i) => Some(i + depth),
+                    _ => None,
+                };
+                assert_eq!(found, indices.map(of_index), "{depth}, {mode}");
+                let hot = out
+                    .to_i64_vec()
+                    .unwrap()
+                    .iter()
+                    .filter(|x| **x == 1)
+                    .count();
+                assert_eq!(hot, found.iter().flatten().count());
+            }
+        }
+    }
+
     #[test]
     fn scalars_strings_and_huge_indices() {
         let strings = |s: &[&str]| {

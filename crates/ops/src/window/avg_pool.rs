@@ -164,6 +164,49 @@ mod tests {
         assert_eq!(pool(&V14, "true", "ceil_torch", ["0", "2"]), [3.0, 6.0]);
     }
 
+    /// The means that loops over the window of each place give, on both sides of the size from which on rows are summed up first.
+    #[test]
+    fn large_windows() {
+        const N: usize = 9;
+        let data: Vec<f32> = (0..N * N).map(|k| (k * 37 % 64) as f32).collect();
+        let sizes = [[4usize, 6], [5, 5], [7, 5], [3, 9], [25, 1]];
+        for (kernel, stride) in sizes.into_iter().flat_map(|k| [(k, 1usize), (k, 2)]) {
+            for exclude in ["true", "false"] {
+                let pads = kernel.map(|k| k / 2);
+                let list = |numbers: [usize; 2]| format!("{},{}", numbers[0], numbers[1]);
+                let attributes = [
+                    ("kernel", list(kernel)),
+                    ("strides", list([stride; 2])),
+                    ("pads_begin", list(pads)),
+                    ("pads_end", list(pads)),
+                    ("exclude-pad", exclude.to_owned()),
+                    ("rounding_type", "floor".to_owned()),
+                ];
+                let attributes = attributes.each_ref().map(|(name, text)| (*name, &**text));
+                let out = run(&V14, &attributes, &[f32s(&[1, 1, N, N], &data)]);
+                let shape = kernel.map(|k| (N + 2 * (k / 2) - k) / stride + 1);
+                assert_eq!(out.shape(), [1, 1, shape[0], shape[1]]);
+                for (o, found) in out.to_f64_vec().unwrap().iter().enumerate() {
+                    let first = [o / shape[1] * stride, o % shape[1] * stride];
+                    let (mut sum, mut count) = (0.0, 0);
+                    for k in 0..kernel[0] * kernel[1] {
+                        let place = [first[0] + k / kernel[1], first[1] + k % kernel[1]];
+                        let [i, j] = [0, 1].map(|d| place[d].wrapping_sub(pads[d]));
+                        if i < N && j < N {
+                            sum += f64::from(data[i * N + j]);
+                            count += 1;
+                        }
+                    }
+                    if exclude == "false" {
+                        count = kernel[0] * kernel[1];
+                    }
+                    let mean = (sum / count as f64) as f32;
+                    assert_eq!(*found, f64::from(mean), "{kernel:?} by {stride}: {o}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn integers_and_dilations() {
         let attributes = [
