@@ -4,7 +4,9 @@
 
 use super::address::ElementAddress;
 use super::emitter::{Emitter, Result, no_primitive};
+use super::state::Binding;
 use crate::analysis::runs::Runs;
+use crate::analysis::work::usual_points;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use vinelift_nest::{Axis, BufferId, Scalar, Stage};
 
@@ -18,8 +20,8 @@ pub(super) struct Transpose<'n> {
     lane: Axis,
     /// Along it lie neighbours in what is read.
     rows: Axis,
-    /// Bytes from lane to lane in what is read, and from row to row in the target.
-    steps: [i32; 2],
+    /// Bytes from lane to lane in what is read, and from row to row in the target; `None` where that depends on symbols.
+    steps: [Option<i32>; 2],
     /// The bytes of an element.
     width: usize,
     /// How many squares are done at once, side by side along the lanes.
@@ -73,7 +75,7 @@ impl<'n> Emitter<'n, '_> {
         let along = |linear| many.iter().position(|axis| step(*axis, linear) == Some(1));
         let (inner, outer) = (along(&to)?, along(&from)?);
         let (lane, rows) = (many[inner], many[outer]);
-        let fits = |axis: Axis, count| axis.extent.number().is_some_and(|n| n >= count);
+        let fits = |axis: Axis, count| usual_points(axis.extent) >= count;
         let mut squares = SQUARES.into_iter().filter(|squares| *squares <= width);
         let squares = squares.find(|squares| fits(lane, squares * side))?;
         // Those of all lanes and rows are offsets of instructions.
@@ -82,7 +84,11 @@ impl<'n> Emitter<'n, '_> {
             let most = bytes.checked_mul(REGISTER as i32)?;
             (most.abs() < FAR).then_some(bytes)
         };
-        let steps = [bytes(step(lane, &from)?)?, bytes(step(rows, &to)?)?];
+        let step = |axis: Axis, linear| match self.analysis.moves_with(axis.id, linear)?.number() {
+            Some(elements) => bytes(elements).map(Some),
+            None => Some(None),
+        };
+        let steps = [step(lane, &from)?, step(rows, &to)?];
         let is_apart = inner != outer && fits(rows, side);
         is_apart.then_some(Transpose {
             buffer,
@@ -96,41 +102,106 @@ impl<'n> Emitter<'n, '_> {
         })
     }
 
-    /// Opens the loops over `inner`, the axes from the outermost one of the square's on, and does some lanes and rows in them.
+    /// All loops over `inner`, the axes from the outermost one of the square's on: of squares, or of points where there are too few for
+    /// one.
     pub(super) fn transpose(
         &mut self,
         stage: &'n Stage,
         of: &Transpose<'n>,
         inner: &[Axis],
     ) -> Result {
+        let sides = [(of.lane, of.squares * of.side()), (of.rows, of.side())];
+        let few = sides.map(|(axis, points)| {
+            self.chunk_at_least(stage, axis, points);
+            let turns = self.turns(stage, axis);
+            let are_enough = axis.extent >= points;
+            (!are_enough).then(|| self.fewer_than(turns, points))
+        });
+        let few = few.into_iter().flatten();
+        let Some(few) = few.reduce(|a, b| self.builder.ins().bor(a, b)) else {
+            return self.squares(stage, of, inner);
+        };
+        let b = &mut self.builder;
+        let (points, squares, done) = (b.create_block(), b.create_block(), b.create_block());
+        b.ins().brif(few, points, &[], squares, &[]);
+        b.switch_to_block(squares);
+        self.open_scope();
+        self.squares(stage, of, inner)?;
+        self.close_scope();
+        self.builder.ins().jump(done, &[]);
+        self.builder.switch_to_block(points);
+        let depth = self.loops.len();
+        for axis in inner {
+            let turns = self.turns(stage, *axis);
+            self.open_loop(*axis, turns, 1, &[]);
+        }
+        self.assign(stage)?;
+        while self.loops.len() > depth {
+            self.close_loop(&[]);
+        }
+        self.builder.ins().jump(done, &[]);
+        self.builder.switch_to_block(done);
+        Ok(())
+    }
+
+    fn squares(&mut self, stage: &'n Stage, of: &Transpose<'n>, inner: &[Axis]) -> Result {
+        let depth = self.loops.len();
         let side = of.side();
         let others = inner
             .iter()
             .filter(|axis| ![of.lane.id, of.rows.id].contains(&axis.id));
         let others = others.map(|axis| (*axis, 1));
         for (axis, points) in others.chain([(of.lane, of.squares * side), (of.rows, side)]) {
-            self.chunk_at_least(stage, axis, points);
             let turns = self.turns(stage, axis);
             self.open_loop(axis, turns, points as i64, &[]);
             self.stay_before(axis, turns, points);
         }
-        let (from, first) = self.first_element(of.buffer, of.at)?;
-        let (to, target) = self.first_element(stage.target, &stage.at)?;
-        let flags = [of.buffer, stage.target].map(|buffer| self.flags[buffer.0 as usize]);
         let [lane_step, row_step] = of.steps;
-        for lane in (0..of.squares * side).step_by(side) {
-            let line = |k: usize| first + (lane + k) as i32 * lane_step;
-            let lines = (0..side).map(|k| {
+        let flags = [of.buffer, stage.target].map(|buffer| self.flags[buffer.0 as usize]);
+        let count = of.squares * side;
+        let lines = self.elements_along((of.buffer, of.at), of.lane, count, lane_step)?;
+        let rows = self.elements_along((stage.target, &stage.at), of.rows, side, row_step)?;
+        for (square, lines) in lines.chunks(side).enumerate() {
+            let load = |(from, offset): &(Value, i32)| {
                 let ins = self.builder.ins();
-                ins.load(types::I8X16, flags[0], from, line(k))
-            });
-            let lines: Vec<Value> = lines.collect();
-            for (row, line) in self.transposed(lines, of.width).into_iter().enumerate() {
-                let offset = target + row as i32 * row_step + (lane * of.width) as i32;
-                self.builder.ins().store(flags[1], line, to, offset);
+                ins.load(types::I8X16, flags[0], *from, *offset)
+            };
+            let lines = lines.iter().map(load).collect();
+            let columns = self.transposed(lines, of.width);
+            for (column, (to, offset)) in columns.into_iter().zip(&rows) {
+                let offset = offset + (square * REGISTER) as i32;
+                self.builder.ins().store(flags[1], column, *to, offset);
             }
         }
+        while self.loops.len() > depth {
+            self.close_loop(&[]);
+        }
         Ok(())
+    }
+
+    /// Where `count` elements lie that are neighbours along an axis, the first of which is that of all axes as they are; `step` bytes
+    /// from each to the next, if that is known.
+    fn elements_along(
+        &mut self,
+        (buffer, at): (BufferId, &'n [Scalar]),
+        axis: Axis,
+        count: usize,
+        step: Option<i32>,
+    ) -> Result<Vec<(Value, i32)>> {
+        if let Some(step) = step {
+            let (address, first) = self.first_element(buffer, at)?;
+            let offsets = (0..count as i32).map(|k| (address, first + k * step));
+            return Ok(offsets.collect());
+        }
+        let first = self.axes[&axis.id];
+        let mut all = Vec::with_capacity(count);
+        for k in 0..count as i64 {
+            let plus = first.plus + k;
+            self.axes.insert(axis.id, Binding { plus, ..first });
+            all.push(self.first_element(buffer, at)?);
+        }
+        self.axes.insert(axis.id, first);
+        Ok(all)
     }
 
     /// Where the element of all axes as they are lies.

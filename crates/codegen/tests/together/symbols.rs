@@ -191,6 +191,14 @@ fn what_is_moved() {
          for i<s0, j<s1: y[i, j] = x[((i * extent(s1)) + j)]\n",
         "input x: u4[s0, s1]\noutput y: u4[s1, s0]\nfor i<s1, j<s0: y[i, j] = x[j, i]\n",
         "input x: f32[s0 + s1, s0 + s1]\noutput y: f32[s0 + s1]\nfor i<s0 + s1: y[i] = x[i, i]\n",
+        // Rows that become columns.
+        "input x: f32[s0, s1]\noutput y: f32[s1, s0]\nfor i<s1, j<s0: y[i, j] = x[j, i]\n",
+        "input x: u8[s0, 3, s1]\noutput y: u8[s1, 3, s0]\n\
+         for i<s1, k<3, j<s0: y[i, k, j] = x[j, k, i]\n",
+        "input x: f32[s0, s1, 24]\noutput y: f32[24, s0, s1]\n\
+         for k<24, i<s0, j<s1: y[k, i, j] = x[i, j, k]\n",
+        "input x: f16[24, s0, s1]\noutput y: f16[s0, s1, 24]\n\
+         for i<s0, j<s1, k<24: y[i, j, k] = x[k, i, j]\n",
     ] {
         check_text(&format!("{TWO}{text}"));
     }
