@@ -4,6 +4,7 @@ use super::address::ElementAddress;
 use super::emitter::{Emitter, Result, no_primitive};
 use crate::analysis::linear::Linear;
 use crate::analysis::runs::Runs;
+use crate::analysis::work::usual_points;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 use vinelift_nest::{Axis, AxisId, Binary, BufferId, Kind, Mode, Scalar, Stage};
 use vinelift_tensor::ElementType;
@@ -71,7 +72,7 @@ impl<'n> Emitter<'n, '_> {
                 let cut = chunks.axis(stage).filter(|_| chunks.extent > 1);
                 let moves = [&from, &to].map(|linear| self.analysis.moves_with(lane.id, linear));
                 let fits = moves == [Some(1.into()), Some((count as i64).into())]
-                    && lane.extent.number().is_some_and(|n| n >= REGISTER / width)
+                    && usual_points(lane.extent) >= REGISTER / width
                     && cut.is_none_or(|cut| cut.id != planes.id);
                 Some(Interleave {
                     buffer,
@@ -120,10 +121,22 @@ impl<'n> Emitter<'n, '_> {
         order.into_iter().collect()
     }
 
-    /// Opens the loop over the points, and does some of all planes in it.
-    pub(super) fn interleave(&mut self, stage: &'n Stage, of: &Interleave<'n>) -> Result {
+    /// The loops over the points and the planes, `inner`: some points of all planes at once, or point by point where there are too few.
+    pub(super) fn interleave(
+        &mut self,
+        stage: &'n Stage,
+        of: &Interleave<'n>,
+        inner: &[Axis],
+    ) -> Result {
+        self.chunk_at_least(stage, of.lane, of.points());
+        let turns = self.turns(stage, of.lane);
+        let are_enough = of.lane.extent >= of.points();
+        let few = (!are_enough).then(|| self.fewer_than(turns, of.points()));
+        self.unless_few(few, (stage, inner), |this| this.groups(stage, of))
+    }
+
+    fn groups(&mut self, stage: &'n Stage, of: &Interleave<'n>) -> Result {
         let points = of.points();
-        self.chunk_at_least(stage, of.lane, points);
         let turns = self.turns(stage, of.lane);
         self.open_loop(of.lane, turns, points as i64, &[]);
         self.stay_before(of.lane, turns, points);
@@ -143,6 +156,7 @@ impl<'n> Emitter<'n, '_> {
                 self.builder.ins().store(flags, bytes, to, offset);
             }
         }
+        self.close_loop(&[]);
         Ok(())
     }
 

@@ -11,7 +11,6 @@ use super::lane_program::LaneProgram;
 use super::state::Bounds;
 use crate::vector_ir::program::Step;
 use crate::vectorize::KernelLoop;
-use cranelift_codegen::ir::InstBuilder;
 use vinelift_nest::{Mode, Stage};
 
 impl<'n> Emitter<'n, '_> {
@@ -28,21 +27,9 @@ impl<'n> Emitter<'n, '_> {
         }
         let turns = self.turns(stage, axis);
         let few = self.fewer_than(turns, lanes);
-        let b = &mut self.builder;
-        let (points, vectors, done) = (b.create_block(), b.create_block(), b.create_block());
-        b.ins().brif(few, points, &[], vectors, &[]);
-        b.switch_to_block(vectors);
-        self.open_scope();
-        self.kernel_loop(stage, kernel_loop)?;
-        self.close_scope();
-        self.builder.ins().jump(done, &[]);
-        self.builder.switch_to_block(points);
-        self.open_loop(axis, turns, 1, &[]);
-        self.assign(stage)?;
-        self.close_loop(&[]);
-        self.builder.ins().jump(done, &[]);
-        self.builder.switch_to_block(done);
-        Ok(())
+        self.unless_few(Some(few), (stage, &[axis]), |this| {
+            this.kernel_loop(stage, kernel_loop)
+        })
     }
 
     fn kernel_loop(&mut self, stage: &'n Stage, kernel_loop: &KernelLoop<'n>) -> Result {

@@ -4,12 +4,12 @@
 //! visits the second target first, and moves nothing out of a loop any more once it has seen a block
 //! behind it.
 
-use super::emitter::Emitter;
+use super::emitter::{Emitter, Result};
 use super::state::{Binding, Bounds, Loop};
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Value, condcodes::IntCC, types};
 use vinelift_nest::{Axis, FoldBounds, Stage};
 
-impl Emitter<'_, '_> {
+impl<'n> Emitter<'n, '_> {
     /// All points of an axis or, if it is the one of a nest that is cut, those of the chunk that the kernel was
     /// asked for.
     pub(crate) fn turns(&mut self, stage: &Stage, axis: Axis) -> Bounds {
@@ -94,6 +94,39 @@ impl Emitter<'_, '_> {
             .icmp(IntCC::SignedGreaterThan, binding.value, last);
         let value = self.builder.ins().select(beyond, last, binding.value);
         self.axes.insert(axis.id, Binding { value, ..binding });
+    }
+
+    /// `many`, or the loops over the axes `inner` point by point where there are too `few` of them: a fact that only a run knows.
+    pub(super) fn unless_few(
+        &mut self,
+        few: Option<Value>,
+        (stage, inner): (&'n Stage, &[Axis]),
+        many: impl FnOnce(&mut Self) -> Result,
+    ) -> Result {
+        let Some(few) = few else {
+            return many(self);
+        };
+        let b = &mut self.builder;
+        let (points, vectors, done) = (b.create_block(), b.create_block(), b.create_block());
+        b.ins().brif(few, points, &[], vectors, &[]);
+        b.switch_to_block(vectors);
+        self.open_scope();
+        many(self)?;
+        self.close_scope();
+        self.builder.ins().jump(done, &[]);
+        self.builder.switch_to_block(points);
+        let depth = self.loops.len();
+        for axis in inner {
+            let turns = self.turns(stage, *axis);
+            self.open_loop(*axis, turns, 1, &[]);
+        }
+        self.assign(stage)?;
+        while self.loops.len() > depth {
+            self.close_loop(&[]);
+        }
+        self.builder.ins().jump(done, &[]);
+        self.builder.switch_to_block(done);
+        Ok(())
     }
 
     fn all_turns(&mut self, axis: Axis) -> Bounds {

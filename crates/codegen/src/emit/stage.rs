@@ -103,7 +103,7 @@ impl<'n> Emitter<'n, '_> {
                 return Ok(true);
             }
             Way::Interleave(of) if inner.len() == 2 => {
-                self.interleave(stage, of)?;
+                self.interleave(stage, of, inner)?;
                 return Ok(true);
             }
             Way::Transpose(of) if k == of.outermost => {

@@ -118,30 +118,8 @@ impl<'n> Emitter<'n, '_> {
             (!are_enough).then(|| self.fewer_than(turns, points))
         });
         let few = few.into_iter().flatten();
-        let Some(few) = few.reduce(|a, b| self.builder.ins().bor(a, b)) else {
-            return self.squares(stage, of, inner);
-        };
-        let b = &mut self.builder;
-        let (points, squares, done) = (b.create_block(), b.create_block(), b.create_block());
-        b.ins().brif(few, points, &[], squares, &[]);
-        b.switch_to_block(squares);
-        self.open_scope();
-        self.squares(stage, of, inner)?;
-        self.close_scope();
-        self.builder.ins().jump(done, &[]);
-        self.builder.switch_to_block(points);
-        let depth = self.loops.len();
-        for axis in inner {
-            let turns = self.turns(stage, *axis);
-            self.open_loop(*axis, turns, 1, &[]);
-        }
-        self.assign(stage)?;
-        while self.loops.len() > depth {
-            self.close_loop(&[]);
-        }
-        self.builder.ins().jump(done, &[]);
-        self.builder.switch_to_block(done);
-        Ok(())
+        let few = few.reduce(|a, b| self.builder.ins().bor(a, b));
+        self.unless_few(few, (stage, inner), |this| this.squares(stage, of, inner))
     }
 
     fn squares(&mut self, stage: &'n Stage, of: &Transpose<'n>, inner: &[Axis]) -> Result {

@@ -197,6 +197,10 @@ fn what_is_moved() {
          for i<s1, k<3, j<s0: y[i, k, j] = x[j, k, i]\n",
         "input x: f32[s0, s1, 24]\noutput y: f32[24, s0, s1]\n\
          for k<24, i<s0, j<s1: y[k, i, j] = x[i, j, k]\n",
+        "input x: f32[3, s0, s1]\noutput y: f32[s0, s1, 3]\n\
+         for i<s0, j<s1, k<3: y[i, j, k] = x[k, i, j]\n",
+        "input x: u8[s0, s1]\noutput y: u8[s0, 2*s1]\n\
+         for i<s0, j<s1, k<2: y[i, ((j * 2) + k)] = x[i, j]\n",
         "input x: f16[24, s0, s1]\noutput y: f16[s0, s1, 24]\n\
          for i<s0, j<s1, k<24: y[i, j, k] = x[k, i, j]\n",
     ] {
