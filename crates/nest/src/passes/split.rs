@@ -6,10 +6,10 @@
 //! split by small numbers, too: code interleaves what comes from several planes, as in `DepthToSpace` or an enlarged picture.
 
 use crate::analysis::Contraction;
-use crate::ir::{Axis, Binary, Kind, Nest, Scalar, Stage, replace_axes, visit};
+use crate::ir::{Axis, Binary, Kind, Nest, Scalar, Stage, replace_axes, rewrite_stage, visit};
 use crate::passes::simplify::simplify_stage;
 use std::ops::RangeInclusive;
-use vinelift_tensor::ElementType;
+use vinelift_tensor::{ElementType, Extent};
 
 /// The least points of the inner loop: fewer do not fill the widest vectors. Runs of neighbours that are copied are moved as
 /// bytes, so that less are enough.
@@ -35,10 +35,13 @@ pub(crate) fn split_innermost_axes(nest: &mut Nest) {
 }
 
 /// The place of the innermost axis of a stage, and the least number by which it is divided and that divides its extent.
-fn digits_of_innermost(stage: &Stage) -> Option<(usize, usize)> {
+fn digits_of_innermost(stage: &Stage) -> Option<(usize, Extent)> {
     let place = stage.domain.iter().rposition(|axis| axis.extent > 1)?;
     let lane = stage.domain[place];
-    let extent = lane.extent.number().filter(|_| stage.is_unordered())?;
+    if !stage.is_unordered() {
+        return None;
+    }
+    let extent = lane.extent.example();
     let is_copy = is_plain_copy(stage);
     let pays = |op: Binary, by: usize| {
         let least = match op {
@@ -48,18 +51,29 @@ fn digits_of_innermost(stage: &Stage) -> Option<(usize, usize)> {
         };
         (least..extent).contains(&by)
     };
-    let mut least: Option<usize> = None;
+    let mut least: Option<Extent> = None;
     visit(&stage.value, &mut |x| {
-        let Kind::Binary(op @ (Binary::Div | Binary::Rem), a, b) = x.kind() else {
+        let Some((op, by)) = digit(x, lane) else {
             return;
         };
-        let by = b.as_index().and_then(|by| usize::try_from(by).ok());
-        let by = by.filter(|by| a.is_axis(lane.id) && pays(*op, *by));
-        if let Some(by) = by.filter(|by| extent.is_multiple_of(*by)) {
-            least = Some(least.map_or(by, |least| least.min(by)));
+        let is_less = least.is_none_or(|least| by.example() < least.example());
+        if is_less && pays(op, by.example()) && lane.extent.over(by).is_some() {
+            least = Some(by);
         }
     });
     Some((place, least?))
+}
+
+/// The operation and the divisor of a quotient or a remainder of an axis by a number or an extent.
+fn digit(x: &Scalar, axis: Axis) -> Option<(Binary, Extent)> {
+    let Kind::Binary(op @ (Binary::Div | Binary::Rem), a, b) = x.kind() else {
+        return None;
+    };
+    let by = match b.kind() {
+        Kind::Extent(extent) => *extent,
+        _ => usize::try_from(b.as_index()?).ok()?.into(),
+    };
+    (a.is_axis(axis.id) && by > 0).then_some((*op, by))
 }
 
 /// Whether a stage moves small elements as they are.
@@ -70,12 +84,17 @@ fn is_plain_copy(stage: &Stage) -> bool {
 }
 
 /// Makes two loops of the axis at `place` in the domain of a stage, the inner one of `count` points, of which its extent is a multiple.
-pub(super) fn split_axis(nest: &mut Nest, stage: usize, place: usize, count: usize) -> Option<()> {
+pub(super) fn split_axis(nest: &mut Nest, stage: usize, place: usize, count: Extent) -> Option<()> {
     let axis: Axis = nest.stages[stage].domain[place];
-    let outer = axis.extent.over(count.into())?;
-    let [outer, inner] = [nest.axis(outer), nest.axis(count)];
-    let both = Scalar::axis(outer.id) * count as i64 + Scalar::axis(inner.id);
+    let [outer, inner] = [nest.axis(axis.extent.over(count)?), nest.axis(count)];
+    let [high, low] = [outer, inner].map(|axis| Scalar::axis(axis.id));
     let stage = &mut nest.stages[stage];
+    rewrite_stage(stage, &mut |x| match digit(&x, axis) {
+        Some((Binary::Div, by)) if by == count => high.clone(),
+        Some((_, by)) if by == count => low.clone(),
+        _ => x,
+    });
+    let both = &high * &Scalar::extent(count) + low;
     replace_axes(stage, &[(axis.id, both)].into_iter().collect());
     stage.domain.splice(place..=place, [outer, inner]);
     simplify_stage(stage);
@@ -122,6 +141,18 @@ mod tests {
         ] {
             assert!(split(n, value).starts_with(&format!("for i<2, j<{n}:")));
         }
+    }
+
+    /// A row that is repeated as often as is known, of a length that is not.
+    #[test]
+    fn extents_may_have_symbols() {
+        let text = "symbols s0=100\ninput x: f32[s0]\noutput y: f32[3*s0]\n\
+                    for i<3*s0: y[i] = x[(i % extent(s0))]\n";
+        let mut nest = parse(text).unwrap();
+        split_innermost_axes(&mut nest);
+        verify(&nest).unwrap();
+        let split = "for i<3, j<s0: y[((i * extent(s0)) + j)] = x[j]";
+        assert_eq!(nest.stage_texts(), [split]);
     }
 
     #[test]

@@ -45,7 +45,7 @@ fn divide(nest: &mut Nest, stage: usize, place: usize, rows: Axis) -> Option<()>
         chunks.is_some_and(|n| n / count >= LEAST_CHUNKS)
     };
     let count = ROWS.into_iter().find(divides)?;
-    split_axis(nest, stage, place, count)
+    split_axis(nest, stage, place, count.into())
 }
 
 /// The place and the axis of the only loop around the lanes, if points may be done in any order.
