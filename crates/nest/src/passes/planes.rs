@@ -6,14 +6,13 @@
 //! An axis of a few points fills no vectors, while points that lie side by side in what is read do; and code interleaves planes in
 //! registers. Pictures whose colours become neighbours on their way out are like that.
 
-use crate::analysis::Linear;
+use crate::analysis::{Ranges, grouped_offset};
 use crate::ir::{
-    Axis, AxisId, BufferId, Kind, Nest, Role, Scalar, Stage, free_axes, replace_axes, row_major,
-    visit,
+    Axis, AxisId, BufferId, Kind, Nest, Role, Scalar, Stage, free_axes, replace_axes, visit,
 };
 use crate::passes::split::{LEAST_OF_PLANE, MOST_BITS, PLANES};
 use rustc_hash::FxHashMap;
-use vinelift_tensor::{ElementType, numbers};
+use vinelift_tensor::{ElementType, Formula};
 
 /// Computes the values of stages that write interleaved planes plane by plane.
 pub(crate) fn store_planes(nest: &mut Nest) {
@@ -38,13 +37,6 @@ fn interleaved_axes(nest: &Nest, stage: &Stage) -> Option<[Axis; 2]> {
     if ty.is_packed() || ty.bits() > MOST_BITS || ty == ElementType::Boolean {
         return None;
     }
-    numbers(
-        &stage
-            .domain
-            .iter()
-            .map(|axis| axis.extent)
-            .collect::<Vec<_>>(),
-    )?;
     let mut many = stage.domain.iter().rev().filter(|axis| axis.extent > 1);
     let (planes, points) = (*many.next()?, *many.next()?);
     let count = planes.extent.number().filter(|n| PLANES.contains(n))?;
@@ -52,8 +44,10 @@ fn interleaved_axes(nest: &Nest, stage: &Stage) -> Option<[Axis; 2]> {
         return None;
     }
     let axes = [points.id, planes.id];
-    let steps = |buffer, at: &[Scalar]| steps(nest, buffer, at, axes);
-    if steps(stage.target, &stage.at)? != [count as i64, 1] {
+    let mut ranges = Ranges::of_stage(stage).with_symbols(nest);
+    let mut steps = |buffer, at: &[Scalar]| steps(nest, buffer, at, axes, &mut ranges);
+    let [zero, one, group] = [0, 1, count as i64].map(Formula::number);
+    if steps(stage.target, &stage.at)? != [group, one] {
         return None;
     }
     // Each operand is a plane for each of the planes, or the same for all of them or all points.
@@ -61,8 +55,8 @@ fn interleaved_axes(nest: &Nest, stage: &Stage) -> Option<[Axis; 2]> {
     visit(&stage.value, &mut |x| {
         if let Kind::Load { buffer, at } = x.kind() {
             match steps(*buffer, at) {
-                Some([1, plane]) => has_planes |= plane != 0,
-                Some([0, _]) => {}
+                Some([point, plane]) if point == one => has_planes |= plane != zero,
+                Some([point, _]) if point == zero => {}
                 _ => are_vectors = false,
             }
         }
@@ -72,15 +66,24 @@ fn interleaved_axes(nest: &Nest, stage: &Stage) -> Option<[Axis; 2]> {
 
 /// How many elements apart the elements of two points lie that are neighbours along each of two axes; `None` if that is not the same
 /// everywhere.
-fn steps(nest: &Nest, buffer: BufferId, at: &[Scalar], axes: [AxisId; 2]) -> Option<[i64; 2]> {
-    let shape = numbers(&nest.buf(buffer).shape)?;
-    let form = Linear::of_access(at, &row_major(&shape));
-    let mut steps = [0; 2];
-    for (atom, step) in &form.terms {
-        match axes.iter().position(|axis| atom.is_axis(*axis)) {
-            Some(axis) => steps[axis] = *step,
-            None if axes.iter().any(|axis| free_axes(atom).contains(axis)) => return None,
-            None => {}
+fn steps(
+    nest: &Nest,
+    buffer: BufferId,
+    at: &[Scalar],
+    axes: [AxisId; 2],
+    ranges: &mut Ranges,
+) -> Option<[Formula; 2]> {
+    let mut steps = [Formula::number(0); 2];
+    for (stride, linear) in grouped_offset(at, &nest.buf(buffer).shape, ranges)? {
+        for (atom, step) in &linear.terms {
+            match axes.iter().position(|axis| atom.is_axis(*axis)) {
+                Some(axis) => {
+                    let step = stride.times(&Formula::number(*step))?;
+                    steps[axis] = steps[axis].plus(&step)?;
+                }
+                None if axes.iter().any(|axis| free_axes(atom).contains(axis)) => return None,
+                None => {}
+            }
         }
     }
     Some(steps)
@@ -143,6 +146,18 @@ mod tests {
         let planes = "for i<3, j<64: y.planes[i, j] = min((x[i, j] * 255.0), 255.0)";
         let copy = "for i<64, j<3: y[i, j] = y.planes[j, i]";
         assert_eq!(scaled, [planes, copy]);
+    }
+
+    #[test]
+    fn pictures_may_have_any_size() {
+        let text = "symbols s0=20, s1=30\ninput x: f32[3, s0, s1]\noutput y: u8[s0, s1, 3]\n\
+                    for i<s0, j<s1, k<3: y[i, j, k] = u8(x[k, i, j])\n";
+        let mut nest = parse(text).unwrap();
+        store_planes(&mut nest);
+        verify(&nest).unwrap();
+        let planes = "for i<s0, j<3, k<s1: y.planes[i, j, k] = u8(x[j, i, k])";
+        let copy = "for i<s0, j<s1, k<3: y[i, j, k] = y.planes[i, k, j]";
+        assert_eq!(nest.stage_texts(), [planes, copy]);
     }
 
     #[test]
