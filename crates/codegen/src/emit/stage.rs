@@ -331,7 +331,7 @@ enum Way<'n> {
     Scan(ScanRows<'n>),
     /// As copies of neighbours.
     Copy(CopyStage<'n>),
-    /// Bytes of several planes in turn, some points of all planes at once.
+    /// Elements of several planes in turn, some points of all planes at once.
     Interleave(Box<Interleave<'n>>),
     /// By squares in registers.
     Transpose(Box<Transpose<'n>>),

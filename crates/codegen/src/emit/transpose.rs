@@ -8,6 +8,7 @@ use super::state::Binding;
 use crate::analysis::runs::Runs;
 use crate::analysis::work::usual_points;
 use cranelift_codegen::ir::{InstBuilder, Value, types};
+use std::ops::Range;
 use vinelift_nest::{Axis, BufferId, Scalar, Stage};
 
 /// A stage that moves elements from one order to the other.
@@ -37,8 +38,8 @@ const MOST_WIDTH: usize = 4;
 /// more code, and no more of them are done than an element has bytes.
 const SQUARES: [usize; 3] = [4, 2, 1];
 
-/// Offsets of this many bytes and the steps of a square, which are less, fit together into an instruction.
-const FAR: i32 = 1 << 30;
+/// An offset in this range and a step in it fit together into an instruction.
+const NEAR: Range<i32> = -(1 << 30)..1 << 30;
 
 impl Transpose<'_> {
     pub(super) fn runs(&self) -> Runs {
@@ -82,7 +83,7 @@ impl<'n> Emitter<'n, '_> {
         let bytes = |elements: i64| {
             let bytes = i32::try_from(elements.checked_mul(width as i64)?).ok()?;
             let most = bytes.checked_mul(REGISTER as i32)?;
-            (most.abs() < FAR).then_some(bytes)
+            NEAR.contains(&most).then_some(bytes)
         };
         let step = |axis: Axis, linear| match self.analysis.moves_with(axis.id, linear)?.number() {
             Some(elements) => bytes(elements).map(Some),
@@ -187,7 +188,9 @@ impl<'n> Emitter<'n, '_> {
         let linear = self.analysis.linear(buffer, at);
         self.compute(linear.leaves())?;
         match self.place(buffer, &linear) {
-            ElementAddress::Bytes { address, offset } if offset < FAR => Ok((address, offset)),
+            ElementAddress::Bytes { address, offset } if NEAR.contains(&offset) => {
+                Ok((address, offset))
+            }
             ElementAddress::Bytes { address, offset } => {
                 let address = self.builder.ins().iadd_imm_s(address, i64::from(offset));
                 Ok((address, 0))

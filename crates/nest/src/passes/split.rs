@@ -43,13 +43,16 @@ fn digits_of_innermost(stage: &Stage) -> Option<(usize, Extent)> {
     }
     let extent = lane.extent.example();
     let is_copy = is_plain_copy(stage);
-    let pays = |op: Binary, by: usize| {
+    let pays = |op: Binary, by: Extent| {
+        let are_planes = || by.number().is_some_and(|by| PLANES.contains(&by));
         let least = match op {
             Binary::Rem if is_copy => LEAST_OF_RUN,
-            Binary::Div if is_copy && PLANES.contains(&by) => return extent / by >= LEAST_OF_PLANE,
+            Binary::Div if is_copy && are_planes() => {
+                return extent / by.example() >= LEAST_OF_PLANE;
+            }
             _ => LEAST_INNER,
         };
-        (least..extent).contains(&by)
+        (least..extent).contains(&by.example())
     };
     let mut least: Option<Extent> = None;
     visit(&stage.value, &mut |x| {
@@ -57,7 +60,7 @@ fn digits_of_innermost(stage: &Stage) -> Option<(usize, Extent)> {
             return;
         };
         let is_less = least.is_none_or(|least| by.example() < least.example());
-        if is_less && pays(op, by.example()) && lane.extent.over(by).is_some() {
+        if is_less && pays(op, by) && lane.extent.over(by).is_some() {
             least = Some(by);
         }
     });
