@@ -85,7 +85,7 @@ impl<'n> Emitter<'n, '_> {
             })
     }
 
-    /// What a stage copies, if it moves elements of whole bytes as they are to places that it computes.
+    /// The buffer and the index that a stage copies from, if it changes no element, no index can fault, and elements have whole bytes.
     pub(super) fn plain_copy(&self, stage: &'n Stage) -> Option<(BufferId, &'n [Scalar])> {
         let Kind::Load { buffer, at } = stage.value.kind() else {
             return None;

@@ -79,7 +79,7 @@ impl<'n> Emitter<'n, '_> {
         let fits = |axis: Axis, count| usual_points(axis.extent) >= count;
         let mut squares = SQUARES.into_iter().filter(|squares| *squares <= width);
         let squares = squares.find(|squares| fits(lane, squares * side))?;
-        // Those of all lanes and rows are offsets of instructions.
+        // The steps to all lanes and rows of a square are parts of instructions, which have 32 bits for them.
         let bytes = |elements: i64| {
             let bytes = i32::try_from(elements.checked_mul(width as i64)?).ok()?;
             let most = bytes.checked_mul(REGISTER as i32)?;

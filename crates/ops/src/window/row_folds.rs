@@ -13,7 +13,7 @@ pub(super) struct RowFolds<'d> {
     rows: BufferId,
     down: &'d DimWindows,
     op: Binary,
-    /// What the fold of nothing gives, and padding counts as.
+    /// The initial value of a fold, which elements of the padding have, too.
     fill: Scalar,
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// `None` where extents are not known, or an element has so many neighbours that their places are worth no buffers.
+    /// `None` for data whose extents have symbols, and for bicubic sampling, which would take 16 buffers.
     pub(super) fn of(
         op: &GridSample,
         cx: &mut Lower<'_>,
