@@ -1,32 +1,20 @@
 //! Elements whose neighbours lie along one axis before and along another one after they are moved.
 
 use crate::common::{bytes, output, text_for_256_bits, values};
-use vinelift_nest::{Mode, Nest, Role, Scalar, Stage, parse};
+use vinelift_nest::{Nest, parse};
 use vinelift_tensor::ElementType::{self, F32, F64, I8, I32, U16};
 
 /// `y[i, r, l] = x[i, l, r]`, with either of the loops over `r` and `l` inside.
 fn transposed(ty: ElementType, [rows, lanes]: [usize; 2], is_lane_inside: bool) -> Nest {
-    let mut nest = Nest::new();
-    let x = nest.buffer("x", ty, &[2, lanes, rows], Role::Input);
-    let y = nest.buffer("y", ty, &[2, rows, lanes], Role::Output);
-    let layer = nest.layer("y", "Transpose, opset1");
-    let domain = match is_lane_inside {
-        true => nest.axes(&[2, rows, lanes]),
-        false => nest.axes(&[2, lanes, rows]),
+    let loops = match is_lane_inside {
+        true => format!("r<{rows}, l<{lanes}"),
+        false => format!("l<{lanes}, r<{rows}"),
     };
-    let [i, a, b] = [0, 1, 2].map(|d| Scalar::axis(domain[d].id));
-    let (r, l) = if is_lane_inside { (a, b) } else { (b, a) };
-    let value = nest.load(x, vec![i.clone(), l.clone(), r.clone()]);
-    nest.stages.push(Stage {
-        domain,
-        target: y,
-        at: vec![i, r, l],
-        mode: Mode::Set,
-        value,
-        layers: vec![layer],
-        group: None,
-    });
-    nest
+    let text = format!(
+        "input x: {ty}[2, {lanes}, {rows}]\noutput y: {ty}[2, {rows}, {lanes}]\n\
+         for i<2, {loops}: y[i, r, l] = x[i, l, r]\n"
+    );
+    parse(&text).unwrap()
 }
 
 #[test]
