@@ -25,8 +25,11 @@ pub(super) struct Transpose<'n> {
     steps: [Option<i32>; 2],
     /// The bytes of an element.
     width: usize,
-    /// How many squares are done at once, side by side along the lanes.
+    /// How many squares are done at once, side by side along the lanes, and along the rows.
     squares: usize,
+    tall: usize,
+    /// Whether rows of the target lie far apart.
+    is_far: bool,
 }
 
 const REGISTER: usize = 16;
@@ -37,6 +40,11 @@ const MOST_WIDTH: usize = 4;
 /// How many squares may be done at once, the most wanted first. Four of `f32` fill lines of the cache; those of smaller elements are
 /// more code, and no more of them are done than an element has bytes.
 const SQUARES: [usize; 3] = [4, 2, 1];
+
+/// Rows of the target that are at least this many bytes apart lie on pages of their own. Then the loop over the lanes is inside, so
+/// that few rows are written at a time, and so many rows are done at once that whole lines of `f32` are read.
+const PAGE: i32 = 4096;
+const TALL: usize = 16;
 
 /// An offset in this range and a step in it fit together into an instruction.
 const NEAR: Range<i32> = -(1 << 30)..1 << 30;
@@ -51,8 +59,13 @@ impl Transpose<'_> {
 
     /// The note in the heading of a stage.
     pub(super) fn note(&self) -> String {
-        let side = self.side();
-        format!("{side} × {} transposed in registers", self.squares * side)
+        let [lanes, rows] = self.at_once();
+        format!("{rows} × {lanes} transposed in registers")
+    }
+
+    /// The lanes and the rows that are done at once.
+    fn at_once(&self) -> [usize; 2] {
+        [self.squares, self.tall].map(|squares| squares * self.side())
     }
 
     /// The rows and the lanes of a square: the elements of a register.
@@ -91,6 +104,7 @@ impl<'n> Emitter<'n, '_> {
         };
         let steps = [step(lane, &from)?, step(rows, &to)?];
         let is_apart = inner != outer && fits(rows, side);
+        let is_far = steps[1].is_some_and(|step| step.abs() >= PAGE) && fits(rows, TALL);
         is_apart.then_some(Transpose {
             buffer,
             at,
@@ -100,6 +114,8 @@ impl<'n> Emitter<'n, '_> {
             steps,
             width,
             squares,
+            tall: if is_far { TALL / side } else { 1 },
+            is_far,
         })
     }
 
@@ -111,8 +127,8 @@ impl<'n> Emitter<'n, '_> {
         of: &Transpose<'n>,
         inner: &[Axis],
     ) -> Result {
-        let sides = [(of.lane, of.squares * of.side()), (of.rows, of.side())];
-        let few = sides.map(|(axis, points)| {
+        let [lanes, rows] = of.at_once();
+        let few = [(of.lane, lanes), (of.rows, rows)].map(|(axis, points)| {
             self.chunk_at_least(stage, axis, points);
             let turns = self.turns(stage, axis);
             let are_enough = axis.extent >= points;
@@ -130,24 +146,32 @@ impl<'n> Emitter<'n, '_> {
             .iter()
             .filter(|axis| ![of.lane.id, of.rows.id].contains(&axis.id));
         let others = others.map(|axis| (*axis, 1));
-        for (axis, points) in others.chain([(of.lane, of.squares * side), (of.rows, side)]) {
+        let [lanes, rows] = of.at_once();
+        let squares = match of.is_far {
+            true => [(of.rows, rows), (of.lane, lanes)],
+            false => [(of.lane, lanes), (of.rows, rows)],
+        };
+        for (axis, points) in others.chain(squares) {
             let turns = self.turns(stage, axis);
             self.open_loop(axis, turns, points as i64, &[]);
             self.stay_before(axis, turns, points);
         }
         let [lane_step, row_step] = of.steps;
         let flags = [of.buffer, stage.target].map(|buffer| self.flags[buffer.0 as usize]);
-        let count = of.squares * side;
-        let lines = self.elements_along((of.buffer, of.at), of.lane, count, lane_step)?;
-        let rows = self.elements_along((stage.target, &stage.at), of.rows, side, row_step)?;
-        for (square, lines) in lines.chunks(side).enumerate() {
+        let lines = self.elements_along((of.buffer, of.at), of.lane, lanes, lane_step)?;
+        let rows = self.elements_along((stage.target, &stage.at), of.rows, rows, row_step)?;
+        let lines = lines.chunks(side).enumerate();
+        for ((square, lines), (below, rows)) in
+            lines.flat_map(|lines| rows.chunks(side).enumerate().map(move |rows| (lines, rows)))
+        {
             let load = |(from, offset): &(Value, i32)| {
+                let offset = offset + (below * REGISTER) as i32;
                 let ins = self.builder.ins();
-                ins.load(types::I8X16, flags[0], *from, *offset)
+                ins.load(types::I8X16, flags[0], *from, offset)
             };
             let lines = lines.iter().map(load).collect();
             let columns = self.transposed(lines, of.width);
-            for (column, (to, offset)) in columns.into_iter().zip(&rows) {
+            for (column, (to, offset)) in columns.into_iter().zip(rows) {
                 let offset = offset + (square * REGISTER) as i32;
                 self.builder.ins().store(flags[1], column, *to, offset);
             }

@@ -21,7 +21,9 @@ fn transposed(ty: ElementType, [rows, lanes]: [usize; 2], is_lane_inside: bool) 
 fn every_element_goes_to_its_place() {
     let extents = [3, 4, 5, 8, 9, 15, 16, 17, 37];
     let sizes = extents.map(|rows| extents.map(|lanes| [rows, lanes]));
-    for [rows, lanes] in sizes.into_iter().flatten() {
+    // Rows of the target on pages of their own.
+    let far = [[15, 1024], [16, 1023], [16, 1024], [17, 2050], [37, 4099]];
+    for [rows, lanes] in sizes.into_iter().flatten().chain(far) {
         for (ty, is_lane_inside) in [
             (F32, true),
             (I32, false),
@@ -84,6 +86,10 @@ fn registers_hold_rows_of_squares() {
     assert_eq!(square(U16, 8, 40), Some([8, 16]));
     assert_eq!(square(U16, 9, 9), Some([8, 8]));
     assert_eq!(square(I8, 16, 40), Some([16, 16]));
+    assert_eq!(square(F32, 16, 1024), Some([16, 16]));
+    assert_eq!(square(U16, 16, 2048), Some([16, 16]));
+    assert_eq!(square(F32, 16, 1023), Some([4, 16]));
+    assert_eq!(square(F32, 15, 1024), Some([4, 16]));
     // Too few lanes or rows, and large elements.
     assert_eq!(square(F32, 9, 3), None);
     assert_eq!(square(I8, 15, 16), None);
