@@ -1,7 +1,6 @@
 //! Interleaving: `to[n·l + k] = planes[k][l]` for `k < n`, with elements of all planes in registers.
 
-use super::address::ElementAddress;
-use super::emitter::{Emitter, Result, no_primitive};
+use super::emitter::{Emitter, Result};
 use crate::analysis::linear::Linear;
 use crate::analysis::runs::Runs;
 use crate::analysis::work::usual_points;
@@ -171,15 +170,10 @@ impl<'n> Emitter<'n, '_> {
         self.open_scope();
         let number = self.index(plane as i64);
         self.bind_to(planes, number);
-        let linear = self.analysis.linear(buffer, at);
-        self.compute(linear.leaves())?;
-        let place = self.place(buffer, &linear);
+        let place = self.first_element(buffer, at)?;
         self.axes.remove(&planes.id);
         self.close_scope();
-        match place {
-            ElementAddress::Bytes { address, offset } => Ok((address, offset)),
-            ElementAddress::Packed { .. } => no_primitive("bytes of packed planes"),
-        }
+        Ok(place)
     }
 
     /// The bytes from number `first` on of the elements that the registers of all planes have in turn.

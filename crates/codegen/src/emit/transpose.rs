@@ -41,8 +41,8 @@ const MOST_WIDTH: usize = 4;
 /// more code, and no more of them are done than an element has bytes.
 const SQUARES: [usize; 3] = [4, 2, 1];
 
-/// Rows of the target that are at least this many bytes apart lie on pages of their own. Then the loop over the lanes is inside, so
-/// that few rows are written at a time, and so many rows are done at once that whole lines of `f32` are read.
+/// Where rows of the target are at least this many bytes apart, each lies on a page of its own. The loop over the lanes is then inside of
+/// that over the rows, and code writes to [`TALL`] rows at a time. As many `f32` are a line of the cache in what it reads.
 const PAGE: i32 = 4096;
 const TALL: usize = 16;
 
@@ -160,20 +160,19 @@ impl<'n> Emitter<'n, '_> {
         let flags = [of.buffer, stage.target].map(|buffer| self.flags[buffer.0 as usize]);
         let lines = self.elements_along((of.buffer, of.at), of.lane, lanes, lane_step)?;
         let rows = self.elements_along((stage.target, &stage.at), of.rows, rows, row_step)?;
-        let lines = lines.chunks(side).enumerate();
-        for ((square, lines), (below, rows)) in
-            lines.flat_map(|lines| rows.chunks(side).enumerate().map(move |rows| (lines, rows)))
-        {
-            let load = |(from, offset): &(Value, i32)| {
-                let offset = offset + (below * REGISTER) as i32;
-                let ins = self.builder.ins();
-                ins.load(types::I8X16, flags[0], *from, offset)
-            };
-            let lines = lines.iter().map(load).collect();
-            let columns = self.transposed(lines, of.width);
-            for (column, (to, offset)) in columns.into_iter().zip(rows) {
-                let offset = offset + (square * REGISTER) as i32;
-                self.builder.ins().store(flags[1], column, *to, offset);
+        for (square, lines) in lines.chunks(side).enumerate() {
+            for (below, rows) in rows.chunks(side).enumerate() {
+                let load = |(from, offset): &(Value, i32)| {
+                    let offset = offset + (below * REGISTER) as i32;
+                    let ins = self.builder.ins();
+                    ins.load(types::I8X16, flags[0], *from, offset)
+                };
+                let lines = lines.iter().map(load).collect();
+                let columns = self.transposed(lines, of.width);
+                for (column, (to, offset)) in columns.into_iter().zip(rows) {
+                    let offset = offset + (square * REGISTER) as i32;
+                    self.builder.ins().store(flags[1], column, *to, offset);
+                }
             }
         }
         while self.loops.len() > depth {
@@ -208,7 +207,11 @@ impl<'n> Emitter<'n, '_> {
     }
 
     /// Where the element of all axes as they are lies.
-    fn first_element(&mut self, buffer: BufferId, at: &'n [Scalar]) -> Result<(Value, i32)> {
+    pub(super) fn first_element(
+        &mut self,
+        buffer: BufferId,
+        at: &'n [Scalar],
+    ) -> Result<(Value, i32)> {
         let linear = self.analysis.linear(buffer, at);
         self.compute(linear.leaves())?;
         match self.place(buffer, &linear) {
@@ -219,7 +222,7 @@ impl<'n> Emitter<'n, '_> {
                 let address = self.builder.ins().iadd_imm_s(address, i64::from(offset));
                 Ok((address, 0))
             }
-            ElementAddress::Packed { .. } => no_primitive("squares of packed elements"),
+            ElementAddress::Packed { .. } => no_primitive("registers of packed elements"),
         }
     }
 

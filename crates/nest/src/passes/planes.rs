@@ -7,11 +7,9 @@
 //! registers. Pictures whose colours become neighbours on their way out are like that.
 
 use crate::analysis::{Ranges, grouped_offset};
-use crate::ir::{
-    Axis, AxisId, BufferId, Kind, Nest, Role, Scalar, Stage, free_axes, replace_axes, visit,
-};
+use crate::ir::{Axis, AxisId, BufferId, Kind, Nest, Role, Scalar, Stage, free_axes, visit};
+use crate::passes::contract::with_fresh_domain;
 use crate::passes::split::{LEAST_OF_PLANE, MOST_BITS, PLANES};
-use rustc_hash::FxHashMap;
 use vinelift_tensor::{ElementType, Formula};
 
 /// Computes the values of stages that write interleaved planes plane by plane.
@@ -100,19 +98,11 @@ fn by_planes(nest: &mut Nest, stage: Stage, [points, planes]: [Axis; 2]) -> [Sta
     let shape: Vec<_> = domain.iter().map(|axis| axis.extent).collect();
     let buffer = nest.buffer(&name, ty, &shape, Role::Temporary);
     let at: Vec<Scalar> = domain.iter().map(|axis| Scalar::axis(axis.id)).collect();
-    // Axes belong to one stage.
-    let own = stage
-        .domain
-        .iter()
-        .map(|axis| (axis.id, nest.axis(axis.extent)));
-    let own: FxHashMap<AxisId, Axis> = own.collect();
-    let mut interleaved = Stage {
+    let interleaved = Stage {
         value: Scalar::load(buffer, at.clone(), ty),
         ..stage.clone()
     };
-    interleaved.domain = stage.domain.iter().map(|axis| own[&axis.id]).collect();
-    let renamed = own.iter().map(|(id, axis)| (*id, Scalar::axis(axis.id)));
-    replace_axes(&mut interleaved, &renamed.collect());
+    let interleaved = with_fresh_domain(nest, interleaved);
     let computed = Stage {
         domain,
         target: buffer,

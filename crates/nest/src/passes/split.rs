@@ -24,14 +24,15 @@ pub(super) const MOST_BITS: usize = 32;
 
 /// Splits the innermost axes of stages that take quotients or remainders of them.
 pub(crate) fn split_innermost_axes(nest: &mut Nest) {
-    for position in 0..nest.stages.len() {
-        let stage = &nest.stages[position];
+    let mut stages = std::mem::take(&mut nest.stages);
+    for stage in &mut stages {
         if let Some((place, count)) = digits_of_innermost(stage)
             && Contraction::of(nest, stage).is_none()
         {
-            split_axis(nest, position, place, count);
+            split_axis(nest, stage, place, count);
         }
     }
+    nest.stages = stages;
 }
 
 /// The place of the innermost axis of a stage, and the least number by which it is divided and that divides its extent.
@@ -87,11 +88,15 @@ fn is_plain_copy(stage: &Stage) -> bool {
 }
 
 /// Makes two loops of the axis at `place` in the domain of a stage, the inner one of `count` points, of which its extent is a multiple.
-pub(super) fn split_axis(nest: &mut Nest, stage: usize, place: usize, count: Extent) -> Option<()> {
-    let axis: Axis = nest.stages[stage].domain[place];
+pub(super) fn split_axis(
+    nest: &mut Nest,
+    stage: &mut Stage,
+    place: usize,
+    count: Extent,
+) -> Option<()> {
+    let axis = stage.domain[place];
     let [outer, inner] = [nest.axis(axis.extent.over(count)?), nest.axis(count)];
     let [high, low] = [outer, inner].map(|axis| Scalar::axis(axis.id));
-    let stage = &mut nest.stages[stage];
     rewrite_stage(stage, &mut |x| match digit(&x, axis) {
         Some((Binary::Div, by)) if by == count => high.clone(),
         Some((_, by)) if by == count => low.clone(),

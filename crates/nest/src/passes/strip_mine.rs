@@ -45,7 +45,10 @@ fn divide(nest: &mut Nest, stage: usize, place: usize, rows: Axis) -> Option<()>
         chunks.is_some_and(|n| n / count >= LEAST_CHUNKS)
     };
     let count = ROWS.into_iter().find(divides)?;
-    split_axis(nest, stage, place, count.into())
+    let mut divided = nest.stages[stage].clone();
+    split_axis(nest, &mut divided, place, count.into())?;
+    nest.stages[stage] = divided;
+    Some(())
 }
 
 /// The place and the axis of the only loop around the lanes, if points may be done in any order.

@@ -22,7 +22,7 @@ use crate::ir::{
     Axis, AxisId, Binary, BufferId, Kind, Mode, Nest, Role, Scalar, Stage, free_axes, loaded_by,
     replace_axes, substitute, visit,
 };
-use crate::passes::simplify::simplify_stage;
+use crate::passes::split::split_axis;
 use factors::Factors;
 pub(super) use inline_coded::split_sum_axes;
 use inline_coded::{inline_coded, split_coded};
@@ -210,8 +210,8 @@ fn separate(
     Some((contraction, epilogue))
 }
 
-/// The stage over axes of its own: those that it has stay with its epilogue.
-fn with_fresh_domain(nest: &mut Nest, mut stage: Stage) -> Stage {
+/// The stage over axes of its own: those that it has stay with another stage, as with its epilogue.
+pub(super) fn with_fresh_domain(nest: &mut Nest, mut stage: Stage) -> Stage {
     let mut by_axis: FxHashMap<AxisId, Scalar> = FxHashMap::default();
     for axis in &mut stage.domain {
         let fresh = nest.axis(axis.extent);
@@ -225,18 +225,15 @@ fn with_fresh_domain(nest: &mut Nest, mut stage: Stage) -> Stage {
 /// Divides axes of the domain that a sum of products only knows by quotient and rest: output
 /// channels of a grouped convolution become groups, and channels in a group.
 fn split_axes(nest: &mut Nest, stage: &mut Stage) {
-    while let Some((position, quotient, c)) = divided_axis(stage) {
-        let axis = stage.domain[position];
-        let (outer, inner) = (nest.axis(quotient), nest.axis(c));
-        let whole = Scalar::axis(outer.id) * c as i64 + Scalar::axis(inner.id);
-        replace_axes(stage, &[(axis.id, whole)].into_iter().collect());
-        stage.domain.splice(position..=position, [outer, inner]);
-        simplify_stage(stage);
+    while let Some((position, count)) = divided_axis(stage) {
+        if split_axis(nest, stage, position, count).is_none() {
+            return;
+        }
     }
 }
 
-/// An axis of the domain that a sum of products divides by a constant, the quotient of its extent, and the constant.
-fn divided_axis(stage: &Stage) -> Option<(usize, Extent, usize)> {
+/// The place of an axis of the domain that a sum of products divides by a constant, and the constant, which divides its extent.
+fn divided_axis(stage: &Stage) -> Option<(usize, Extent)> {
     let mut found = None;
     for sum in sums(stage) {
         visit(&sum, &mut |x| {
@@ -254,9 +251,8 @@ fn divided_axis(stage: &Stage) -> Option<(usize, Extent, usize)> {
                 return;
             }
             let extent = stage.domain[position].extent;
-            let quotient = extent.over(c.into()).filter(|n| c > 1 && *n > 1);
-            if let Some(quotient) = quotient {
-                found = Some((position, quotient, c));
+            if c > 1 && extent.over(c.into()).is_some_and(|n| n > 1) {
+                found = Some((position, c.into()));
             }
         });
     }
