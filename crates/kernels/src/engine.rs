@@ -20,6 +20,9 @@ pub(crate) struct Engine<T: Number> {
     pub(crate) live: &'static [&'static [TileFn<T>]],
     pub(crate) plain: &'static [&'static [TileFn<T>]],
     pub(crate) edge: &'static [TileFn<T>],
+    /// `across[h - 1][n - 1]` is the micro-kernel of `h` rows and `n` vectors of columns that it lays across; none if there are no
+    /// such for the instruction set.
+    pub(crate) across: &'static [&'static [TileFn<T>]],
     pub(crate) packing: Packing<T>,
     /// `spread[h - 1]` is the micro-kernel of `h` rows and several packed panels of [`SPREAD_WIDTH`](crate::tile::SPREAD_WIDTH)
     /// vectors, and how many panels these are.
@@ -57,7 +60,7 @@ pub(crate) const ADDRESSED_ROWS: usize = 6;
 /// numbers of rows that its registers are enough for; before them, for each number of rows the vectors of tiles that take
 /// several panels.
 macro_rules! define_engine {
-    ($name:ident, $module:ident, $simd:ty, $across:path, $coded:expr, $decode:expr, $widen:expr, $feature:meta, spread [$($sh:literal: $sn:literal)*] $($n:literal [$($h:literal)+])+) => {
+    ($name:ident, $module:ident, $simd:ty, $across:path, $across_tiles:expr, $coded:expr, $decode:expr, $widen:expr, $feature:meta, spread [$($sh:literal: $sn:literal)*] $($n:literal [$($h:literal)+])+) => {
         mod $module {
             use super::*;
 
@@ -150,6 +153,7 @@ macro_rules! define_engine {
             live: &[$(engine::tiles!($module live $n [$($h)+])),+],
             plain: &[$(engine::tiles!($module plain $n [$($h)+])),+],
             edge: engine::edges!($module $([$($h)+])+),
+            across: $across_tiles,
             packing: Packing::Elements {
                 whole: $module::whole,
                 along: $module::along,
@@ -216,6 +220,7 @@ macro_rules! define_byte_engine {
             live: &[],
             plain: &[],
             edge: &[],
+            across: &[],
             packing: Packing::Words {
                 pack: $words,
                 widen_bytes: $widen_bytes,
@@ -290,6 +295,29 @@ macro_rules! define_coded_tiles {
     };
 }
 
+/// Defines `TILES` of a module, the [`Engine::across`] of an instruction set: for each number of rows the numbers of vectors that its
+/// registers are enough for.
+macro_rules! define_across_tiles {
+    ($module:ident, $simd:ty, $lanes:literal, $feature:meta, $($h:literal [$($n:literal)+])+) => {
+        mod $module {
+            use super::*;
+            use crate::tile::TileFn;
+
+            engine::parts!($simd, $feature);
+
+            pub(super) const TILES: &[&[TileFn<<$simd as Simd>::T>]] = &[$(&[$(across::<$h, $n>),+]),+];
+
+            /// # Safety
+            /// as [`tile::TileFn`].
+            #[$feature]
+            unsafe fn across<const H: usize, const N: usize>(t: &Tile<<$simd as Simd>::T>) {
+                // SAFETY: the caller's.
+                unsafe { tile::across_tile::<$simd, H, N, $lanes>(t, PARTS) }
+            }
+        }
+    };
+}
+
 /// The [`EdgeFunctions`](crate::tile::EdgeFunctions) of an engine.
 macro_rules! parts {
     ($simd:ty, $feature:meta) => {
@@ -338,4 +366,6 @@ macro_rules! edges {
     ($module:ident [$($a:literal)+] $($rest:tt)*) => { &[$($module::edge::<$a>),+] };
 }
 
-pub(crate) use {define_byte_engine, define_coded_tiles, define_engine, edges, parts, tiles};
+pub(crate) use {
+    define_across_tiles, define_byte_engine, define_coded_tiles, define_engine, edges, parts, tiles,
+};

@@ -46,6 +46,17 @@ pub(crate) struct Side {
     pub(crate) copies: usize,
 }
 
+impl Side {
+    /// Whether the elements of a point lie beside each other, from every `length`-th `k` on as many.
+    pub(crate) fn lies_in_runs(&self, length: usize) -> bool {
+        let mut runs = self.offsets.chunks(length);
+        runs.all(|run| {
+            run.windows(2)
+                .all(|pair| pair[1].checked_sub(pair[0]) == Some(1))
+        })
+    }
+}
+
 /// How the elements of a point lie in memory, in the order of `k`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spacing {

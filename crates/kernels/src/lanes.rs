@@ -53,6 +53,9 @@ pub(crate) trait Simd {
     /// Has the second cache fetch what is at `from`, which need not be an element.
     #[inline(always)]
     unsafe fn fetch(_from: *const Self::T) {}
+    /// Has the first cache fetch what is at `from`, which need not be an element.
+    #[inline(always)]
+    unsafe fn fetch_first(_from: *const Self::T) {}
     /// The lanes after the first `lanes` are zero.
     unsafe fn load_first(from: *const Self::T, lanes: usize) -> Self::V;
     unsafe fn store_first(to: *mut Self::T, v: Self::V, lanes: usize);

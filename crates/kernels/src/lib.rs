@@ -28,7 +28,9 @@
 //!   need them, or else panel by panel within the task, where they stay in the first cache;
 //! * or from the operand as it is, if the elements of a vector lie close together there. Lanes
 //!   between them are computed and left out when the vector is stored, so that a convolution's vectors
-//!   run on over the padding between two rows of its input, or over every second element.
+//!   run on over the padding between two rows of its input, or over every second element;
+//! * or from lines of `k` in the operand, as the keys of attention are, if there are few rows: a tile loads as many elements of
+//!   each column as a vector has lanes, and lays these squares across in registers.
 //!
 //! Rows come from packed panels as well, or from where they are: side by side in the operand (the pixels of a picture whose
 //! channels are planes), or each at an address of its own, from which `k` takes the same steps in all of them (pixels whose

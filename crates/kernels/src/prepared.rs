@@ -63,6 +63,8 @@ pub struct PreparedContraction {
     pub(crate) packed: ColumnVectors,
     /// The vectors that tiles read from columns where these lie; none if columns are always packed.
     pub(crate) plain: Option<ColumnVectors>,
+    /// Whether tiles lay plain columns across themselves.
+    pub(crate) lays_across: bool,
     /// The offsets in `out` of all columns, if vectors of columns are not contiguous there.
     pub(crate) scatter: Option<Box<[u32]>>,
     /// The offsets in `out` of all rows.
@@ -147,6 +149,7 @@ impl PreparedContraction {
             words,
             has_coded_tiles,
             spread,
+            across,
             tiles,
         } = registers;
         let (row_narrow, narrow) = match groups.exchanged {
@@ -191,6 +194,11 @@ impl PreparedContraction {
                 width(height, vectors, &tiles)
             })
         });
+        let lays_across = row_panels == 1
+            && height <= across
+            && narrow.is_none()
+            && column_side.copies == groups.batch.points()
+            && column_side.lies_in_runs(lanes);
         let (m, n) = match groups.exchanged {
             true => (columns.points(), rows.points()),
             false => (rows.points(), columns.points()),
@@ -215,6 +223,7 @@ impl PreparedContraction {
             panels_at_once,
             packed,
             plain,
+            lays_across,
             scatter: (!contiguous).then_some(column_out),
             row_out,
             out_pitches: groups.out_pitches(),
@@ -445,6 +454,8 @@ struct Registers {
     has_coded_tiles: bool,
     /// For each number of rows how many packed panels a tile takes at once.
     spread: Vec<usize>,
+    /// The most rows of tiles that lay columns across.
+    across: usize,
     tiles: Tiles,
 }
 
@@ -477,6 +488,7 @@ impl Registers {
             },
             has_coded_tiles: engine.coded.is_some(),
             spread: engine.spread.iter().map(|(panels, _)| *panels).collect(),
+            across: engine.across.len(),
             tiles: Tiles {
                 tallest: engine.packed.iter().map(|tiles| tiles.len()).collect(),
                 per_cycle: isa.vectors_per_cycle(),

@@ -202,7 +202,10 @@ impl PreparedContraction {
         let form = match plan.columns {
             ColumnSource::Packed => Form::Packed,
             ColumnSource::Coded => Form::Coded,
-            ColumnSource::Plain | ColumnSource::Shared | ColumnSource::Own => Form::Plain,
+            ColumnSource::Plain
+            | ColumnSource::Across
+            | ColumnSource::Shared
+            | ColumnSource::Own => Form::Plain,
         };
         self.operand::<T>(operand, form, true)
     }
@@ -328,7 +331,9 @@ impl PreparedContraction {
                 ColumnSource::Packed | ColumnSource::Shared | ColumnSource::Coded => {
                     column_copy * one(column_code, true)
                 }
-                ColumnSource::Plain | ColumnSource::Own => column * self.item_bytes::<T>(true),
+                ColumnSource::Plain | ColumnSource::Across | ColumnSource::Own => {
+                    column * self.item_bytes::<T>(true)
+                }
             });
             let out = out_start.wrapping_add(out);
             // SAFETY: the operands were checked to have all elements that the task uses, and `out` too; the caller

@@ -43,7 +43,10 @@ impl<T: HasEngine> Run<'_, T> {
             tile_bytes: 0,
             columns,
         };
-        if self.plan.columns == ColumnSource::Plain {
+        if matches!(
+            self.plan.columns,
+            ColumnSource::Plain | ColumnSource::Across
+        ) {
             return nothing;
         }
         let width = panel.vectors as usize * self.kernel.lanes;

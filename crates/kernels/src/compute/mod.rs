@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::PreparedContraction;
 use crate::coded::Coded;
 use crate::engine::Engine;
-use crate::geometry::ColumnPanel;
+use crate::geometry::{ColumnPanel, parts};
 use crate::partition::{ColumnSource, RowSource, TaskPartition, TaskShare};
 use crate::points::PointsAt;
 use crate::prepared::RowTile;
@@ -254,6 +254,7 @@ impl<T: HasEngine> Run<'_, T> {
                     _ if plan.columns == ColumnSource::Plain => {
                         self.plain_tile(at, panel, &tile, h)
                     }
+                    _ if plan.columns == ColumnSource::Across => self.across_tiles(panel, &tile, h),
                     _ if is_strided => engine.strided[n - 1][h - 1](&tile),
                     _ => engine.packed[n - 1][h - 1](&tile),
                 }
@@ -294,6 +295,8 @@ impl<T: HasEngine> Run<'_, T> {
             points_panel_step: 0,
             group: 0,
             offsets: std::ptr::null(),
+            column_points: std::ptr::null(),
+            column_count: 0,
             vectors: vectors.as_ptr(),
             out: at.out,
             row_offsets: std::ptr::null(),
@@ -306,6 +309,13 @@ impl<T: HasEngine> Run<'_, T> {
         };
         if plan.columns == ColumnSource::Plain {
             tile.offsets = kernel.columns.offsets[at.k..at.k + at.count].as_ptr();
+        }
+        if plan.columns == ColumnSource::Across {
+            let columns =
+                panel.first_column as usize..(panel.first_column + panel.columns) as usize;
+            tile.offsets = kernel.columns.offsets[at.k..at.k + at.count].as_ptr();
+            tile.column_points = kernel.columns.points[columns].as_ptr();
+            tile.column_count = panel.columns as usize;
         }
         tile
     }
@@ -351,7 +361,7 @@ impl<T: HasEngine> Run<'_, T> {
     ) -> *const T {
         let place = |panel, count| self.kernel.packed_place(panel, count);
         match self.plan.columns {
-            ColumnSource::Plain => columns.cast(),
+            ColumnSource::Plain | ColumnSource::Across => columns.cast(),
             ColumnSource::Packed | ColumnSource::Shared => {
                 let width = panel.vectors as usize * self.kernel.lanes;
                 let place = place(panel, self.kernel.k) + k * width;
@@ -401,6 +411,36 @@ impl<T: HasEngine> Run<'_, T> {
                     engine.edge[h - 1](&tile);
                 }
             }
+        }
+    }
+
+    /// Computes a tile of columns that it lays across, as many vectors at a time as registers are enough for.
+    ///
+    /// # Safety
+    /// as [`PreparedContraction::run_task`].
+    unsafe fn across_tiles(&self, panel: &ColumnPanel, tile: &Tile<T>, h: usize) {
+        let lanes = self.kernel.lanes;
+        let tiles = self.engine.across[h - 1];
+        let mut first = 0;
+        for vectors in parts(
+            panel.vectors as usize,
+            (panel.vectors as usize).div_ceil(tiles.len()),
+        ) {
+            let n = vectors.len();
+            let is_last = vectors.end == panel.vectors as usize;
+            let part = Tile {
+                vectors: tile.vectors.wrapping_add(vectors.start),
+                column_points: tile.column_points.wrapping_add(first),
+                column_count: (tile.column_count - first).min(n * lanes),
+                last: match is_last || tile.last == 0 {
+                    true => tile.last,
+                    false => lanes,
+                },
+                ..*tile
+            };
+            // SAFETY: the caller's; the micro-kernel is for as many rows and vectors, all but the last of which are of whole lanes.
+            unsafe { tiles[n - 1](&part) }
+            first += n * lanes;
         }
     }
 }

@@ -63,6 +63,8 @@ pub(crate) enum ColumnSource {
     Packed,
     /// From the operand as it is.
     Plain,
+    /// From the operand, in lines of `k`, squares of which tiles lay across themselves.
+    Across,
     /// The first phase packs them.
     Shared,
     /// Each task packs its own, panel by panel.

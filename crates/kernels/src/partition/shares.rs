@@ -212,6 +212,7 @@ impl PreparedContraction {
         let columns = match columns {
             ColumnSource::Packed => "packed",
             ColumnSource::Plain => "direct",
+            ColumnSource::Across => "laid across in tiles",
             ColumnSource::Shared => "packed first",
             ColumnSource::Own => "packed in tasks",
             ColumnSource::Coded if in_tiles => "decoded in tiles",

@@ -80,6 +80,7 @@ impl PreparedContraction {
         match columns {
             Form::Packed => ColumnSource::Packed,
             Form::Coded => ColumnSource::Coded,
+            Form::Plain if self.laying_across_pays() => ColumnSource::Across,
             Form::Plain if self.plain_pays() => ColumnSource::Plain,
             Form::Plain => ColumnSource::Own,
         }
@@ -159,7 +160,7 @@ impl PreparedContraction {
     /// Whether it is cheaper to take elements of rows from where they are than to pack them for this many panels of columns.
     fn strided_rows_pay(&self, columns: ColumnSource, panels: usize) -> bool {
         let has_tiles = match columns {
-            ColumnSource::Plain => false,
+            ColumnSource::Plain | ColumnSource::Across => false,
             ColumnSource::Coded if self.takes_codes(self.width(columns)) => false,
             _ => self.can_be_strided() && self.spread(columns) == 1,
         };
@@ -253,6 +254,18 @@ impl PreparedContraction {
             }
             _ => &self.packed,
         }
+    }
+
+    /// Whether it is cheapest that tiles lay columns across: where they can, that is faster than packing these in any case.
+    fn laying_across_pays(&self) -> bool {
+        /// The cost of loading a vector and laying it across, in multiply-adds; without the latter it is 1.
+        const ACROSS: usize = 4;
+        let rows = self.rows.points.len();
+        let plain = self.plain.as_ref().filter(|_| self.scatter.is_none());
+        let is_faster = |plain: &ColumnVectors| {
+            self.packed.vectors.len() * (rows + ACROSS) < plain.vectors.len() * (rows + 1)
+        };
+        self.lays_across && plain.is_none_or(is_faster)
     }
 
     /// Whether it is cheaper to compute from the columns as they are than to pack them.

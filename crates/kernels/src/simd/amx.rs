@@ -252,6 +252,7 @@ macro_rules! bytes {
             live: &[],
             plain: &[],
             edge: &[],
+            across: &[],
             packing: Packing::Words {
                 pack: avx512::pack_words,
                 widen_bytes: None,

@@ -11,11 +11,13 @@ use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
 use crate::coded::{self, Decode};
-use crate::engine::{self, Engine, define_byte_engine, define_coded_tiles, define_engine};
+use crate::engine::{
+    self, Engine, define_across_tiles, define_byte_engine, define_coded_tiles, define_engine,
+};
 use crate::grouped_tile::floats::define_float_tiles;
 use crate::lanes::{Simd, Vector};
 use crate::pack::{self, Block, Packing};
-use crate::tile::{self, Tile};
+use crate::tile::{self, Square, Tile};
 
 /// 8 lanes of `f32`.
 pub(super) struct V32;
@@ -49,6 +51,11 @@ impl Simd for V32 {
     unsafe fn fetch(from: *const f32) {
         // SAFETY: as `zero`; nothing is read.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn fetch_first(from: *const f32) {
+        // SAFETY: as `zero`; nothing is read.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) }
     }
     #[inline(always)]
     unsafe fn load_first(from: *const f32, lanes: usize) -> __m256 {
@@ -319,6 +326,14 @@ unsafe fn moves(table: &Moves, valid: u16) -> __m256i {
     unsafe { _mm256_cvtepu8_epi32(_mm_loadl_epi64(row.as_ptr().cast())) }
 }
 
+impl Square<8> for V32 {
+    #[inline(always)]
+    unsafe fn transpose(lines: [__m256; 8]) -> [__m256; 8] {
+        // SAFETY: the caller's.
+        unsafe { transpose(lines) }
+    }
+}
+
 /// Lays 8 lines of 8 elements across: lane `i` of the result `j` is lane `j` of line `i`.
 #[inline(always)]
 unsafe fn transpose(lines: [__m256; 8]) -> [__m256; 8] {
@@ -410,9 +425,9 @@ unsafe fn decode(lines: &Decode<f32>) {
 
 /// The engine of one element type, with the tiles that 16 registers are enough for.
 macro_rules! engine_of {
-    ($name:ident, $module:ident, $simd:ty, $across:path, $coded:expr, $decode:expr, $widen:expr) => {
+    ($name:ident, $module:ident, $simd:ty, $across:path, $across_tiles:expr, $coded:expr, $decode:expr, $widen:expr) => {
         define_engine!(
-            $name, $module, $simd, $across, $coded, $decode, $widen,
+            $name, $module, $simd, $across, $across_tiles, $coded, $decode, $widen,
             target_feature(enable = "avx2,fma,bmi1,bmi2"),
             spread [1: 8 2: 4]
             1 [1 2 3 4 5 6 7 8 9 10 11 12]
@@ -432,11 +447,24 @@ engine_of!(
     f32_tiles,
     V32,
     across,
+    across_tiles::TILES,
     Some(coded_tiles::of),
     Some(decode),
     Some(narrow::widen)
 );
-engine_of!(F64, f64_tiles, V64, pack::across, None, None, None);
+engine_of!(F64, f64_tiles, V64, pack::across, &[], None, None, None);
+
+define_across_tiles!(
+    across_tiles, V32, 8,
+    target_feature(enable = "avx2,fma,bmi1,bmi2"),
+    1 [1 2 3 4]
+    2 [1 2 3 4]
+    3 [1 2]
+    4 [1 2]
+    5 [1]
+    6 [1]
+    7 [1]
+);
 
 define_coded_tiles!(
     coded_tiles, V32,

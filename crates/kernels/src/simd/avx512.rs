@@ -11,11 +11,13 @@ use std::arch::x86_64::*;
 
 use crate::coded::{self, Decode};
 use crate::codes::Codes;
-use crate::engine::{self, Engine, define_byte_engine, define_coded_tiles, define_engine};
+use crate::engine::{
+    self, Engine, define_across_tiles, define_byte_engine, define_coded_tiles, define_engine,
+};
 use crate::grouped_tile::floats::define_float_tiles;
 use crate::lanes::{Number, Simd, Vector};
 use crate::pack::{self, Block, Packing};
-use crate::tile::{self, Tile};
+use crate::tile::{self, Square, Tile};
 
 /// 16 lanes of `f32`.
 pub(super) struct V32;
@@ -50,6 +52,11 @@ impl Simd for V32 {
     unsafe fn fetch(from: *const f32) {
         // SAFETY: as `zero`; nothing is read.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn fetch_first(from: *const f32) {
+        // SAFETY: as `zero`; nothing is read.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.cast()) }
     }
     #[inline(always)]
     unsafe fn load_first(from: *const f32, lanes: usize) -> __m512 {
@@ -337,6 +344,14 @@ pub(super) fn first(lanes: usize) -> __mmask16 {
     ((1u32 << lanes) - 1) as __mmask16
 }
 
+impl Square<16> for V32 {
+    #[inline(always)]
+    unsafe fn transpose(lines: [__m512; 16]) -> [__m512; 16] {
+        // SAFETY: the caller's.
+        unsafe { transpose(lines) }
+    }
+}
+
 /// Lays 16 lines of 16 elements across, without closures, which would be functions that have no vectors: lane `i` of the result `j` is lane `j` of line `i`.
 #[inline(always)]
 unsafe fn transpose(lines: [__m512; 16]) -> [__m512; 16] {
@@ -461,7 +476,7 @@ unsafe fn decode(lines: &Decode<f32>) {
 }
 
 define_engine!(
-    F32, f32_tiles, V32, across, Some(coded_tiles::of), Some(decode), Some(super::avx2::narrow::widen),
+    F32, f32_tiles, V32, across, across_tiles::TILES, Some(coded_tiles::of), Some(decode), Some(super::avx2::narrow::widen),
     target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2"),
     spread [1: 8 2: 8 3: 6 4: 6 5: 4 6: 4]
     1 [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
@@ -474,6 +489,23 @@ define_engine!(
     8 [1 2]
 );
 
+define_across_tiles!(
+    across_tiles, V32, 16,
+    target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2"),
+    1 [1 2 3 4]
+    2 [1 2 3 4]
+    3 [1]
+    4 [1]
+    5 [1]
+    6 [1]
+    7 [1]
+    8 [1]
+    9 [1]
+    10 [1]
+    11 [1]
+    12 [1]
+);
+
 define_coded_tiles!(
     coded_tiles, V32,
     target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2"),
@@ -481,7 +513,7 @@ define_coded_tiles!(
 );
 
 define_engine!(
-    F64, f64_tiles, V64, pack::across, None, None, None,
+    F64, f64_tiles, V64, pack::across, &[], None, None, None,
     target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2"),
     spread [1: 8 2: 8 3: 6 4: 4]
     1 [1 2 3 4 5 6 7 8 9 10 11 12]

@@ -182,7 +182,7 @@ macro_rules! engine_of {
     ($name:ident, $module:ident, $simd:ty, $coded:expr, $decode:expr, $widen:expr) => {
         #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
         define_engine!(
-            $name, $module, $simd, pack::across, $coded, $decode, $widen,
+            $name, $module, $simd, pack::across, &[], $coded, $decode, $widen,
             cfg_attr(not(target_arch = "x86_64"), inline(never)),
             spread [1: 8 2: 4]
             1 [1 2 3 4 5 6 7 8 9 10 11 12]
@@ -196,7 +196,7 @@ macro_rules! engine_of {
         );
         #[cfg(not(any(target_arch = "aarch64", target_feature = "fma")))]
         define_engine!(
-            $name, $module, $simd, pack::across, $coded, $decode, $widen,
+            $name, $module, $simd, pack::across, &[], $coded, $decode, $widen,
             cfg_attr(not(target_arch = "x86_64"), inline(never)),
             spread [1: 4]
             1 [1 2 3 4]

@@ -9,9 +9,11 @@
     reason = "tiles are matrices, and read as such"
 )]
 
+mod across;
 mod coded;
 mod sums;
 
+pub(crate) use across::{Square, across_tile};
 pub(crate) use coded::coded_tile;
 pub(crate) use sums::{EdgeFunctions, load_sums, store_sums};
 
@@ -54,8 +56,11 @@ pub(crate) struct Tile<T> {
     /// How far it is to those of the next panel, where a tile takes several.
     pub(crate) points_panel_step: usize,
     pub(crate) group: usize,
-    /// Where it is plain: the offset of each `k`.
+    /// Where it is plain, or laid across by the tile: the offset of each `k`.
     pub(crate) offsets: *const u32,
+    /// Where the tile lays it across: the offset of each column from the first one on, and how many there are.
+    pub(crate) column_points: *const u32,
+    pub(crate) column_count: usize,
     /// `N` vectors.
     pub(crate) vectors: *const Vector,
     pub(crate) out: *mut T,

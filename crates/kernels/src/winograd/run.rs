@@ -247,6 +247,8 @@ impl Run<'_> {
                 points_panel_step: 0,
                 group: 0,
                 offsets: null(),
+                column_points: null(),
+                column_count: 0,
                 vectors: self.kernel.vectors.as_ptr(),
                 out: sums.wrapping_add(first * width),
                 row_offsets: self.kernel.row_sums.as_ptr(),

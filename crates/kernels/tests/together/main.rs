@@ -1,6 +1,7 @@
 //! All tests that may run beside each other in one process: each file is a module of this one program, as every program
 //! more is linked for seconds. `cargo test -p vinelift-kernels --test together NAME` runs those that have `NAME` in their path.
 
+mod column_sources;
 mod contractions;
 mod grouped;
 #[cfg(unix)]

@@ -1,0 +1,101 @@
+//! Tiles whose columns are lines of `k` in the operand: each lays squares of them across in registers, where few rows do not make
+//! up for storing them first.
+
+use super::sums::{finish, start};
+use super::{EdgeFunctions, Tile};
+use crate::lanes::Simd;
+
+/// Vectors that lie across others.
+pub(crate) trait Square<const LANES: usize>: Simd {
+    /// Lane `i` of the result `j` is lane `j` of line `i`.
+    ///
+    /// # Safety
+    /// The machine has the instructions.
+    unsafe fn transpose(lines: [Self::V; LANES]) -> [Self::V; LANES];
+}
+
+/// How many elements ahead of those that a tile takes are fetched: there are too many lines for the machine to look ahead by
+/// itself.
+const AHEAD: usize = 64;
+
+/// The micro-kernel of `H` rows and `N` vectors of columns. From the offset of every `LANES`-th `k` on, as many follow.
+///
+/// # Safety
+/// as [`TileFn`](super::TileFn).
+#[inline(always)]
+pub(crate) unsafe fn across_tile<
+    S: Square<LANES>,
+    const H: usize,
+    const N: usize,
+    const LANES: usize,
+>(
+    tile: &Tile<S::T>,
+    parts: EdgeFunctions<S>,
+) {
+    // SAFETY: by the contract of `TileFn` all that is read and written here may be.
+    unsafe {
+        let mut lines = [[tile.columns; LANES]; N];
+        for j in 0..N {
+            for lane in 0..LANES {
+                // Lanes after the last column have it once more, and are not stored.
+                let column = (j * LANES + lane).min(tile.column_count - 1);
+                let point = *tile.column_points.add(column) as usize;
+                lines[j][lane] = tile.columns.add(point);
+            }
+        }
+        let mut sums = start::<S, H, N>(tile, &parts);
+        let whole = tile.k / LANES * LANES;
+        for k in (0..whole).step_by(LANES) {
+            let offset = *tile.offsets.add(k) as usize;
+            let rows = tile.rows.wrapping_add(k * tile.rows_step);
+            for j in 0..N {
+                let mut square = [S::zero(); LANES];
+                for lane in 0..LANES {
+                    let from = lines[j][lane].add(offset);
+                    S::fetch_first(from.wrapping_add(AHEAD));
+                    square[lane] = S::load(from);
+                }
+                add_square::<S, H, N, LANES>(&mut sums, j, square, rows, (tile.rows_step, LANES));
+            }
+        }
+        let rest = tile.k - whole;
+        if rest > 0 {
+            let offset = *tile.offsets.add(whole) as usize;
+            let rows = tile.rows.wrapping_add(whole * tile.rows_step);
+            for j in 0..N {
+                let mut square = [S::zero(); LANES];
+                for lane in 0..LANES {
+                    square[lane] = S::load_first(lines[j][lane].add(offset), rest);
+                }
+                add_square::<S, H, N, LANES>(&mut sums, j, square, rows, (tile.rows_step, rest));
+            }
+        }
+        finish::<S, H, N>(tile, &parts, sums);
+    }
+}
+
+/// Adds the products of all rows and the vector of columns number `j` at the first `count` `k` of a square.
+///
+/// # Safety
+/// The machine has the instructions, and the elements of the rows may be read.
+#[inline(always)]
+unsafe fn add_square<S: Square<LANES>, const H: usize, const N: usize, const LANES: usize>(
+    sums: &mut [[S::V; N]; H],
+    j: usize,
+    lines: [S::V; LANES],
+    rows: *const S::T,
+    (step, count): (usize, usize),
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        let columns = S::transpose(lines);
+        for k in 0..LANES {
+            if k < count {
+                for i in 0..H {
+                    let row = S::splat(rows.wrapping_add(k * step + i));
+                    sums[i][j] = S::fma(row, columns[k], sums[i][j]);
+                }
+            }
+        }
+    }
+}
