@@ -9,8 +9,11 @@ use std::ops::Range;
 /// The most bytes of packed columns that stay in the second cache while other rows go on with them.
 const CACHED_COLUMNS: usize = 1 << 18;
 
-/// The least rows for which columns come from further away.
+/// The least rows for which columns come from further away, packed.
 const LEAST_ROWS: usize = 24;
+
+/// The same of columns that are read where they lie, where each `k` may be in a page of its own.
+const LEAST_ROWS_OF_PLAIN: usize = 96;
 
 impl PreparedContraction {
     /// About `count` ranges that cover `0..`[`rows`](PreparedContraction::rows), for
@@ -133,9 +136,13 @@ impl PreparedContraction {
 
     /// Into how many parts the rows of a batch may be divided, so that having all columns pass by for each pays.
     fn most_row_parts(&self) -> usize {
+        let least = match self.plain {
+            Some(_) => LEAST_ROWS_OF_PLAIN,
+            None => LEAST_ROWS,
+        };
         match self.columns_stay_cached() {
             true => self.row_panels.max(1),
-            false => (self.rows.points.len() / LEAST_ROWS).max(1),
+            false => (self.rows.points.len() / least).max(1),
         }
     }
 

@@ -67,6 +67,20 @@ fn tasks_of_whole_rows_have_enough_of_them() {
     assert_eq!(most(18, 128), 3);
 }
 
+#[test]
+fn tasks_have_more_rows_where_columns_are_read_from_where_they_lie() {
+    if !Isa::Avx2.available() {
+        return;
+    }
+    let most = |rows, k| {
+        let contraction = matrices(1, rows, 512, k, [false; 3]);
+        let kernel = PreparedContraction::with_isa(&contraction, Isa::Avx2).unwrap();
+        kernel.most_row_tasks()
+    };
+    assert_eq!([95, 191, 192].map(|rows| most(rows, 129)), [1, 1, 2]);
+    assert_eq!(most(18, 128), 3);
+}
+
 /// The product of `rows` with packed columns 512 wide.
 fn kernel(rows: usize, k: usize) -> PreparedContraction {
     const COLUMNS: usize = 512;
