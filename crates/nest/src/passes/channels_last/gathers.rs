@@ -9,18 +9,16 @@
 #[cfg(test)]
 mod tests;
 
+use super::apart::{LEAST_CHANNELS, store, store_apart};
 use super::pictures::steps_along;
 use super::{count, moved_last, transpose};
 use crate::build;
 use crate::ir::{
-    Axis, AxisId, BufferId, FoldBounds, Kind, Nest, Role, Scalar, Stage, free_axes, replace_axes,
-    rewrite, rewrite_those, visit_folds, visit_those,
+    Axis, AxisId, BufferId, FoldBounds, Kind, Nest, Scalar, Stage, free_axes, rewrite,
+    rewrite_those, visit_folds, visit_those,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use vinelift_tensor::Extent;
-
-/// The least channels that are worth it: two loads of the smallest vectors.
-const LEAST_CHANNELS: usize = 8;
 
 /// The most points of folds that are unrolled: the samples of a bin of ROIAlign are 2·2 or 4·4, if their number is fixed.
 const MOST_UNROLLED: usize = 16;
@@ -289,26 +287,6 @@ fn keep_inside(nest: &Nest, stage: &mut Stage, data: &[(BufferId, usize)]) {
     });
 }
 
-/// Appends a stage that stores `value`, which depends on axes of `domain` alone, for `reader`.
-fn store(nest: &mut Nest, reader: &Stage, name: &str, value: Scalar, domain: &[Axis]) -> BufferId {
-    let shape: Vec<Extent> = domain.iter().map(|axis| axis.extent).collect();
-    let target = nest.buffer(name, value.ty(), &shape, Role::Temporary);
-    let own = nest.axes(&shape);
-    let by_axis = domain.iter().zip(&own);
-    let by_axis = by_axis.map(|(old, new)| (old.id, Scalar::axis(new.id)));
-    let by_axis = by_axis.collect();
-    let mut stage = Stage {
-        at: own.iter().map(|axis| Scalar::axis(axis.id)).collect(),
-        domain: own,
-        target,
-        value,
-        ..reader.clone()
-    };
-    replace_axes(&mut stage, &by_axis);
-    nest.stages.push(stage);
-    target
-}
-
 /// The index with each of its parts that other values choose in range, so that it may be read whether or not its guard holds.
 fn inside(at: &[Scalar], shape: &[Extent]) -> Vec<Scalar> {
     let dims = at.iter().zip(shape);
@@ -338,19 +316,4 @@ fn points_of_folds(stage: &Stage) -> Option<usize> {
         }
     });
     points.filter(|points| *points <= MOST_UNROLLED)
-}
-
-/// Appends a stage that computes what `stage` does with the loop along the channels inside, into memory of its own, and one
-/// that copies that to its target.
-fn store_apart(nest: &mut Nest, stage: Stage, channels: Axis) {
-    let mut domain = stage.domain.clone();
-    domain.retain(|axis| axis.id != channels.id);
-    domain.push(channels);
-    let name = format!("{}.channels_last", nest.buf(stage.target).name);
-    let apart = store(nest, &stage, &name, stage.value.clone(), &domain);
-    let at = domain.iter().map(|axis| Scalar::axis(axis.id)).collect();
-    nest.stages.push(Stage {
-        value: nest.load(apart, at),
-        ..stage
-    });
 }

@@ -9,8 +9,10 @@
 //! [`Pictures`] finds out which temporaries have channels, and whether it pays to put them last. [`gathers`] does it for data that
 //! is read in places which other values choose.
 
+mod apart;
 mod gathers;
 mod pictures;
+mod results;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +25,7 @@ use crate::ir::{
 };
 use crate::passes::constants::constants;
 use pictures::{Pictures, steps_along};
+use results::store_results_apart;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Puts the channels of temporaries last where that pays, and those of weights where channels are last. `is_constant` tells of
@@ -31,6 +34,7 @@ pub fn channels_last(nest: &mut Nest, is_constant: &dyn Fn(BufferId) -> bool, la
     let constants = constants(nest, is_constant);
     let channels = Pictures::of(nest, &constants, lanes).that_pay();
     move_channels(nest, &channels);
+    store_results_apart(nest, &channels);
     transpose_constants(nest, &channels, &constants);
 }
 

@@ -373,7 +373,7 @@ fn accesses_of(
 }
 
 /// Whether an access that depends on an axis steps by more than one element with it: dims further inside depend on other axes.
-fn steps_apart(stage: &Stage, at: &[Scalar], axis: AxisId) -> bool {
+pub(super) fn steps_apart(stage: &Stage, at: &[Scalar], axis: AxisId) -> bool {
     let mut of_dims = at
         .iter()
         .map(free_axes)

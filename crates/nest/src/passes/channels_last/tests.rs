@@ -285,3 +285,47 @@ fn what_is_known_of_one_temporary_in_two_ways_keeps_planes() {
         "{stages:#?}"
     );
 }
+
+/// The stages after those of `t`, sums for `results` of which `of_t` make `v`.
+fn results(results: usize, of_t: &str) -> Vec<String> {
+    let text = format!(
+        "input x: f32[64, 12, 20]\ninput r: f32[{results}, 12, 20]\ninput w: f32[{results}, 64]\ninput b: f32[{results}]\n\
+         input w2: f32[4096, {results}]\ntemporary t: f32[{results}, 12, 20]\noutput z: f32[4096, 12, 20]\n\
+         output v: f32[{results}, 6, 10]\n\
+         for i<{results}, j<12, k<20: t[i, j, k] = add[l<64; 0.0](term(x[l, j, k], w[i, l]))\n\
+         for i<4096, j<12, k<20: z[i, j, k] = add[l<{results}; 0.0](term(t[l, j, k], w2[i, l]))\n\
+         for i<{results}, j<6, k<10: v[i, j, k] = {of_t}\n"
+    );
+    passed(&text).split_off(2)
+}
+
+#[test]
+fn results_elsewhere_are_stored_with_channels_last_before() {
+    let stages = results(
+        32,
+        "max[m<2, n<2; -inf](t[i, ((j * 2) + m), ((k * 2) + n)])",
+    );
+    assert_eq!(
+        stages,
+        [
+            "for i<6, j<10, k<32: v.channels_last[i, j, k] = max[l<2, m<2; -inf](t[((i * 2) + l), ((j * 2) + m), k])",
+            "for i<32, j<6, k<10: v[i, j, k] = v.channels_last[j, k, i]",
+        ]
+    );
+    let stages = results(32, "max((t[i, j, k] + t[i, (j + 1), k]), b[i])");
+    assert!(
+        stages[0].starts_with("for i<6, j<10, k<32: v.channels_last"),
+        "{stages:?}"
+    );
+}
+
+#[test]
+fn results_that_need_no_vectors_of_channels_are_stored_at_once() {
+    // A copy, and one that reads something else plane by plane.
+    for of_t in ["t[i, j, k]", "(t[i, j, k] + r[i, j, k])"] {
+        assert!(
+            results(32, of_t)[0].starts_with("for i<32, j<6, k<10: v[i, j, k]"),
+            "{of_t}"
+        );
+    }
+}
