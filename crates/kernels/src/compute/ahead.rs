@@ -5,6 +5,7 @@ use crate::geometry::ColumnPanel;
 use crate::partition::{ColumnSource, RowSource};
 use crate::simd::HasEngine;
 use crate::tile::{LINE, Next};
+use std::ops::Range;
 
 /// How far ahead what is used once is fetched: as far as memory is slow.
 const FETCH_BYTES: usize = 4 << 10;
@@ -12,7 +13,36 @@ const FETCH_BYTES: usize = 4 << 10;
 /// How far ahead anything is fetched: the second cache has to hold it.
 const FETCH_MOST: usize = 256 << 10;
 
+/// The least bytes of a row side that rows are fetched of, where they lie: a smaller one stays in the second cache.
+const LEAST_ROWS_BYTES: usize = 512 << 10;
+
+/// The most bytes that are fetched of them at a step.
+const MOST_ROW_STEP: usize = LINE;
+
 impl<T: HasEngine> Run<'_, T> {
+    /// What tiles fetch of rows that they read where these lie, while they take the first panel of columns, for the first of
+    /// all `k`: the rows are in the second cache for the others.
+    pub(super) fn rows_of_next_tiles(
+        &self,
+        at: &At<'_, T>,
+        panel: &ColumnPanel,
+    ) -> Option<RowsAhead<'_, T::Item>> {
+        let Run {
+            kernel, plan, part, ..
+        } = self;
+        let is_first = at.k == 0 && panel.first_vector == at.panels[0].first_vector;
+        let is_strided = plan.rows == RowSource::Strided && plan.live.is_none();
+        // Windows share most of their elements with those before them.
+        let are_apart = kernel.rows.needed >= kernel.rows.points.len() * kernel.rows.offsets.len();
+        let streams = kernel.rows.needed * size_of::<T::Item>() >= LEAST_ROWS_BYTES;
+        (is_first && is_strided && are_apart && streams).then(|| RowsAhead {
+            rows: at.rows.cast(),
+            points: &kernel.rows.points[..part.rows.end],
+            length: kernel.rows.largest as usize + 1,
+            steps: at.count.max(1),
+        })
+    }
+
     /// How many elements ahead of a tile rows should be fetched: those of the next tile where they are packed.
     pub(super) fn rows_ahead(&self) -> usize {
         let Run { kernel, plan, .. } = self;
@@ -71,6 +101,31 @@ impl<T: HasEngine> Run<'_, T> {
             tile_bytes: each * at.count * LINE,
             columns,
         }
+    }
+}
+
+/// The rows of tiles that have the second cache fetch what the tile after each of them reads first.
+pub(super) struct RowsAhead<'a, I> {
+    rows: *const I,
+    points: &'a [u32],
+    /// How many elements of the row side come before what a row reads no more, from its point on.
+    length: usize,
+    /// How many steps a tile takes.
+    steps: usize,
+}
+
+impl<I> RowsAhead<'_, I> {
+    /// What the tile after that of these rows reads of the elements after all that this one reads: in the order of memory, as
+    /// much at each step. `None` if there is no tile, or it does not go on from there.
+    pub(super) fn of<T>(&self, rows: &Range<usize>) -> Option<Next<T>> {
+        let end = self.points.len().min(rows.end + rows.len());
+        let [last, next] = [rows.end, end].map(|end| self.points[end - 1] as usize);
+        let count = next.checked_sub(last).filter(|count| *count > 0)?;
+        let step = (count * size_of::<I>()).div_ceil(self.steps);
+        (step <= MOST_ROW_STEP).then(|| Next {
+            from: self.rows.wrapping_add(last + self.length).cast(),
+            step: step.div_ceil(size_of::<T>()),
+        })
     }
 }
 

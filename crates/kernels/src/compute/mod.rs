@@ -215,6 +215,7 @@ impl<T: HasEngine> Run<'_, T> {
             return;
         }
         let ahead = self.ahead(at, panel, following, tile.columns);
+        let next_rows = self.rows_of_next_tiles(at, panel);
         let is_strided = matches!(plan.rows, RowSource::Strided | RowSource::Widened);
         let steps = kernel.row_steps();
         if is_strided {
@@ -246,7 +247,8 @@ impl<T: HasEngine> Run<'_, T> {
                 unsafe { engine.live[n - 1][h - 1](&tile) }
                 continue;
             }
-            tile.next = ahead.of(number);
+            let rows = next_rows.as_ref().and_then(|next| next.of(&row_tile.rows));
+            tile.next = rows.unwrap_or_else(|| ahead.of(number));
             // SAFETY: the caller's; each micro-kernel is for as many rows and vectors as the tile has.
             unsafe {
                 match coded {
