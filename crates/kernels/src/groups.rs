@@ -47,6 +47,17 @@ pub(crate) struct Side {
 }
 
 impl Side {
+    /// Whether all points are vectors of `lanes`, each of which is every element from its first one on, or every second.
+    pub(crate) fn has_whole_vectors(&self, lanes: usize) -> bool {
+        let is_whole = |points: &[u32]| {
+            let step = points[1].wrapping_sub(points[0]);
+            let mut pairs = points.windows(2);
+            (1..=2).contains(&step) && pairs.all(|pair| pair[1].wrapping_sub(pair[0]) == step)
+        };
+        let mut vectors = self.points.chunks_exact(lanes);
+        lanes > 1 && vectors.all(is_whole) && vectors.remainder().is_empty()
+    }
+
     /// Whether the elements of a point lie beside each other, from every `length`-th `k` on as many.
     pub(crate) fn lies_in_runs(&self, length: usize) -> bool {
         let mut runs = self.offsets.chunks(length);

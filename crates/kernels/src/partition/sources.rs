@@ -275,7 +275,8 @@ impl PreparedContraction {
         };
         let (plain, packed) = (plain.vectors.len(), self.packed.vectors.len());
         // In cycles for each `k`: two vectors of a row are computed in one, if the loads allow, and a
-        // vector is packed in five if it comes from a few loads or lines are laid across.
+        // vector is packed in less than three if all lanes are equally far apart, in five if it comes from a few loads or lines are
+        // laid across.
         let more =
             plain.saturating_sub(packed) as f64 * (self.rows.points.len() as f64 / 2.0).max(1.5);
         // Lines a multiple of a page apart crowd the same few places of the first cache, and tiles
@@ -288,7 +289,11 @@ impl PreparedContraction {
             return false;
         }
         let few = plain <= 3 * packed || self.columns.k_line == Some(1);
-        let packing = packed as f64 * if few { 5.0 } else { 16.0 };
-        more <= packing
+        let packing = match few {
+            true if self.columns.has_whole_vectors(self.lanes) => 2.75,
+            true => 5.0,
+            false => 16.0,
+        };
+        more <= packed as f64 * packing
     }
 }

@@ -62,6 +62,36 @@ fn columns_with(isa: Isa, contraction: &Contraction, tasks: usize) -> Option<Str
     Some(plan.name().to_owned())
 }
 
+#[test]
+fn every_second_column_is_packed_for_several_rows() {
+    let product = |rows, lines, pixels: usize| Contraction {
+        batch: vec![],
+        m: vec![Dim::new(rows, 27, 0, lines * pixels)],
+        n: vec![
+            Dim::new(lines, 0, 4 * pixels + 4, pixels),
+            Dim::new(pixels, 0, 2, 1),
+        ],
+        k: vec![
+            Dim::new(9, 3, lines * (4 * pixels + 4), 0),
+            Dim::new(3, 1, 1, 0),
+        ],
+        element: Element::F32,
+    };
+    let source = |rows, pixels| {
+        let kernel = PreparedContraction::with_isa(&product(rows, 20, pixels), Isa::Avx2).ok()?;
+        Some(kernel.plan(Form::Plain, Form::Plain, 1).name().to_owned())
+    };
+    let is_packed = |rows, pixels| {
+        source(rows, pixels).is_none_or(|name| name.contains("right packed in tasks"))
+    };
+    assert!(is_packed(6, 32) && is_packed(8, 32));
+    if Isa::Avx2.available() {
+        assert!(!is_packed(5, 32));
+        // Vectors that go on in the next line.
+        assert!(!is_packed(8, 28));
+    }
+}
+
 /// Whether tiles lay the columns across.
 fn check(isa: Isa, contraction: &Contraction, expected: bool) {
     for tasks in [1, 2, 5] {
