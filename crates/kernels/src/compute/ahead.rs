@@ -108,7 +108,7 @@ impl<T: HasEngine> Run<'_, T> {
 pub(super) struct RowsAhead<'a, I> {
     rows: *const I,
     points: &'a [u32],
-    /// How many elements of the row side come before what a row reads no more, from its point on.
+    /// How many elements it is from the point of a row to the end of what it reads.
     length: usize,
     /// How many steps a tile takes.
     steps: usize,

@@ -63,7 +63,7 @@ pub(crate) enum ColumnSource {
     Packed,
     /// From the operand as it is.
     Plain,
-    /// From the operand, in lines of `k`, squares of which tiles lay across themselves.
+    /// From the operand, in lines of `k`, squares of which tiles lay across themselves: all `k` at once.
     Across,
     /// The first phase packs them.
     Shared,

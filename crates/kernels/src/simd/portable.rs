@@ -8,13 +8,13 @@ use crate::coded::{self, Decode};
 use crate::codes::Codes;
 #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
 use crate::engine::define_coded_tiles;
-use crate::engine::{self, Engine, define_byte_engine, define_engine};
+use crate::engine::{self, Engine, define_across_tiles, define_byte_engine, define_engine};
 use crate::grouped_tile::floats::define_float_tiles;
 use crate::lanes::{Number, Simd, Vector};
 use crate::narrow;
 use crate::pack::words::{self, WordLayouts};
 use crate::pack::{self, Block, Packing};
-use crate::tile::{self, Tile};
+use crate::tile::{self, Square, Tile};
 use half::{bf16, f16};
 
 macro_rules! portable {
@@ -160,6 +160,13 @@ impl Codes for V32 {
     }
 }
 
+impl Square<8> for V32 {
+    #[inline(always)]
+    unsafe fn transpose(lines: [[f32; 8]; 8]) -> [[f32; 8]; 8] {
+        std::array::from_fn(|j| std::array::from_fn(|i| lines[i][j]))
+    }
+}
+
 /// [`coded::decode`].
 unsafe fn decode(lines: &Decode<f32>) {
     // SAFETY: the caller's.
@@ -179,10 +186,10 @@ unsafe fn pack_words(block: &Block<i32>, points: &[u32]) {
 /// The engine of one element type, with the tiles that registers are enough for; where lanes are calls,
 /// with few.
 macro_rules! engine_of {
-    ($name:ident, $module:ident, $simd:ty, $coded:expr, $decode:expr, $widen:expr) => {
+    ($name:ident, $module:ident, $simd:ty, $across_tiles:expr, $coded:expr, $decode:expr, $widen:expr) => {
         #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
         define_engine!(
-            $name, $module, $simd, pack::across, &[], $coded, $decode, $widen,
+            $name, $module, $simd, pack::across, $across_tiles, $coded, $decode, $widen,
             cfg_attr(not(target_arch = "x86_64"), inline(never)),
             spread [1: 8 2: 4]
             1 [1 2 3 4 5 6 7 8 9 10 11 12]
@@ -196,7 +203,7 @@ macro_rules! engine_of {
         );
         #[cfg(not(any(target_arch = "aarch64", target_feature = "fma")))]
         define_engine!(
-            $name, $module, $simd, pack::across, &[], $coded, $decode, $widen,
+            $name, $module, $simd, pack::across, $across_tiles, $coded, $decode, $widen,
             cfg_attr(not(target_arch = "x86_64"), inline(never)),
             spread [1: 4]
             1 [1 2 3 4]
@@ -205,6 +212,13 @@ macro_rules! engine_of {
         );
     };
 }
+
+define_across_tiles!(
+    across_tiles, V32, 8,
+    cfg_attr(not(target_arch = "x86_64"), inline(never)),
+    1 [1 2]
+    2 [1]
+);
 
 #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
 define_coded_tiles!(
@@ -221,11 +235,12 @@ engine_of!(
     F32,
     f32_tiles,
     V32,
+    across_tiles::TILES,
     CODED,
     Some(decode),
     Some(narrow::widen)
 );
-engine_of!(F64, f64_tiles, V64, None, None, None);
+engine_of!(F64, f64_tiles, V64, &[], None, None, None);
 
 #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
 define_byte_engine!(

@@ -40,7 +40,7 @@ pub(crate) unsafe fn across_tile<
                 // Lanes after the last column have it once more, and are not stored.
                 let column = (j * LANES + lane).min(tile.column_count - 1);
                 let point = *tile.column_points.add(column) as usize;
-                lines[j][lane] = tile.columns.add(point);
+                lines[j][lane] = tile.columns.wrapping_add(point);
             }
         }
         let mut sums = start::<S, H, N>(tile, &parts);

@@ -104,8 +104,8 @@ fn check(isa: Isa, contraction: &Contraction, expected: bool) {
 
 #[test]
 fn few_rows_take_columns_across() {
-    for (isa, most) in [(Isa::Avx2, 4), (Isa::Avx512, 8)] {
-        for rows in [1, 2, 3, most] {
+    for (isa, most) in [(Isa::Portable, 2), (Isa::Avx2, 4), (Isa::Avx512, 8)] {
+        for rows in [1, 2, 3, most].into_iter().filter(|rows| *rows <= most) {
             for columns in [16, 17, 40, 70, 150] {
                 for k in [16, 20, 47, 64] {
                     check(isa, &product(3, rows, columns, [1, k]), true);

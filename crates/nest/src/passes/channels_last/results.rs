@@ -33,18 +33,19 @@ fn channels_of_operands(
     channels: &FxHashMap<BufferId, usize>,
 ) -> Option<Axis> {
     let is_plain = stage.is_unordered() && !nest.buf(stage.target).ty.is_packed();
-    let is_copy = matches!(stage.value.kind(), Kind::Load { .. });
-    if channels.contains_key(&stage.target) || is_copy || !is_plain {
+    if channels.contains_key(&stage.target) || is_copy(&stage.value) || !is_plain {
         return None;
     }
     let mut along = FxHashSet::default();
     let mut others = Vec::new();
     visit_those(&stage.value, Scalar::loads, &mut |x| {
-        if let Kind::Load { buffer, at } = x.kind() {
-            match channels.contains_key(buffer) {
-                true => drop(along.insert(at.last().and_then(steps_along))),
-                false => others.push(at.clone()),
-            }
+        let Kind::Load { buffer, at } = x.kind() else {
+            return;
+        };
+        if channels.contains_key(buffer) {
+            along.insert(at.last().and_then(steps_along));
+        } else {
+            others.push(at.clone());
         }
     });
     let mut along = along.into_iter();
@@ -57,4 +58,13 @@ fn channels_of_operands(
         && are_apart(&stage.at)
         && !others.iter().any(|at| are_apart(at));
     (pays && Contraction::of(nest, stage).is_none()).then_some(axis)
+}
+
+/// Whether a value is an element as it is, or a constant beyond a border.
+fn is_copy(value: &Scalar) -> bool {
+    match value.kind() {
+        Kind::Load { .. } => true,
+        Kind::Select(_, yes, no) => is_copy(yes) && !no.loads() || is_copy(no) && !yes.loads(),
+        _ => false,
+    }
 }
