@@ -48,9 +48,6 @@ impl<'n> Builder<'_, 'n> {
         let is_sum = |op: &Op| ty != Boolean && !matches!(op, Op::Compare(_));
         let fitting = Op::of_binary(*op).filter(|op| is_sum(op) || self.is_in_kernel());
         let vector_op = fitting.or_else(|| self.by_lane(LaneOp::Binary(*op, None)))?;
-        if body.as_term().is_some() && !is_float(ty) && !self.is_in_kernel() {
-            return None;
-        }
         let sum = self.apply(Op::Variable, ty, &[start]);
         let depth = self.blocks.len();
         for axis in axes {
@@ -156,10 +153,15 @@ impl<'n> Builder<'_, 'n> {
         }
         let mark = self.order.len();
         let sum = match body.as_term() {
-            Some(_) if !is_float(ty) => return None,
             Some((a, b)) => {
                 let (a, b) = (self.value(a)?, self.value(b)?);
-                self.apply(Op::MulAdd, ty, &[a, b, sum])
+                match is_float(ty) {
+                    true => self.apply(Op::MulAdd, ty, &[a, b, sum]),
+                    false => {
+                        let term = self.apply(Op::Mul, ty, &[a, b]);
+                        self.binary(op, ty, op.fold_operands(ty, sum, term), None)?
+                    }
+                }
             }
             None => {
                 let next = self.value(body)?;

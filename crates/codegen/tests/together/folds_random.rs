@@ -1,9 +1,11 @@
 //! Random expressions of several folds along lanes mean the same compiled and interpreted.
 
-use crate::common::{Compiled, bytes, random, reference, same};
+use crate::common::{
+    Compiled, bytes, output, random, reference, same, text_for_256_bits, vector_loops,
+};
 use proptest::prelude::*;
-use vinelift_nest::{Axis, Binary, BufferId, Nest, Role, Scalar, build::*};
-use vinelift_tensor::ElementType::{self, F32, F64, I32};
+use vinelift_nest::{Axis, Binary, BufferId, Nest, Role, Scalar, build::*, parse};
+use vinelift_tensor::ElementType::{self, *};
 
 /// How far beyond the axes the inputs reach, so that neighbours of a point are there.
 const MARGIN: usize = 3;
@@ -46,7 +48,7 @@ impl Folds {
         let axis = self.nest.axis(extent);
         self.folds.push(axis);
         let op = [Binary::Add, Binary::Max, Binary::Min][self.below(3)];
-        let body = match op == Binary::Add && self.ty != I32 && self.below(2) == 0 {
+        let body = match op == Binary::Add && self.below(2) == 0 {
             true => {
                 let (a, b) = (self.load(), self.load());
                 Scalar::binary(Binary::Term, a, b)
@@ -132,5 +134,34 @@ proptest! {
         let (expected, _) = reference(&nest, &inputs);
         let y = nest.buffers.len() - 1;
         prop_assert!(same(ty, &found[y], &expected[y]), "{}", nest);
+    }
+}
+
+/// Sums of products of integers, with a loop and without: of 32 bits, by vectors of 256 bits where there are such.
+#[test]
+fn products_of_integers() {
+    for ty in [I8, U8, I16, U16, I32, U32, I64, U64] {
+        for points in [5, 40] {
+            let text = format!(
+                "input a: {ty}[6, {points}]\ninput b: {ty}[{points}, 77]\noutput y: {ty}[6, 77]\n\
+                 for i<6, j<77: y[i, j] = add[k<{points}; 0{ty}](term(a[i, k], b[k, j]))\n"
+            );
+            let nest = parse(&text).unwrap();
+            let mut next = random(3);
+            let each = ty.bits() / 8;
+            let inputs = [6 * points, 77 * points].map(|count| {
+                let elements = (0..count).flat_map(|_| next().to_le_bytes().into_iter().take(each));
+                elements.collect::<Vec<u8>>()
+            });
+            assert_eq!(
+                output(&nest, &inputs),
+                reference(&nest, &inputs).0[2],
+                "{nest}"
+            );
+            if vector_loops()[0] && ty.bits() == 32 {
+                let text = text_for_256_bits(&nest).clif;
+                assert!(text.contains("on 256 bits"), "{text}");
+            }
+        }
     }
 }
