@@ -11,13 +11,14 @@ use crate::elementwise::widened;
 use crate::error::ensure;
 use crate::infer::normalize_axis;
 use crate::layout::extent::{countable, may_be_at_most, product};
-use crate::layout::index_map::{extent, unflatten};
+use crate::layout::index_map::{extent, flatten};
 use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use vinelift_nest::build::{boolean, index, inside, lowest, number, select, zero};
-use vinelift_nest::{Binary, BufferId, Scalar};
+use std::ops::Range;
+use vinelift_nest::build::{lowest, number, zero};
+use vinelift_nest::{Binary, BufferId, Mode, Scalar};
 use vinelift_tensor::{Dim, Extent, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
@@ -84,47 +85,57 @@ impl Op for RegionYolo {
         if cx.extents_of(out).iter().any(|n| *n == 0) {
             return;
         }
-        let (entries, coords) = (extent(self.entries()), extent(self.coords));
         let softmax = (self.do_softmax && self.regions() * self.classes > 0)
             .then(|| self.largest_and_sum(cx, &shape));
-        let one = || number(1.0, ty.compute());
-        cx.define(out, |cx, at| {
-            let from = self.place(at, &shape);
-            let x = widened(cx.load("data", &from));
-            let (region, entry) = (&from[1] / entries, from[1].rem(index(entries)));
-            let sigmoid = |x: &Scalar| one() / (one() + (-x.clone()).exp());
-            let last = if self.do_softmax { coords } else { entries - 1 };
-            let position = inside(&entry, 0, 2);
-            let rest = inside(&entry, coords, last + 1);
-            let twice = if coords < 2 {
-                position.clone() & rest.clone()
-            } else {
-                boolean(false)
-            };
-            let once = sigmoid(&x);
-            let mut value = select(position | rest, once.clone(), x.clone());
-            if coords < 2 {
-                value = select(twice, sigmoid(&once), value);
-            }
-            if let Some((largest, sum)) = softmax {
-                let at = [
-                    from[0].clone(),
-                    region.clone(),
-                    from[2].clone(),
-                    from[3].clone(),
-                ];
-                let power = softmax::power(x.clone(), cx.load_from(largest, &at));
-                let share = power / cx.load_from(sum, &at);
-                let class = entry.gt(index(coords)) & region.lt(index(extent(self.regions())));
-                value = select(class, share, value);
-            }
-            let is_all = shape[1] <= self.regions() * self.entries();
-            if !is_all {
-                value = select(region.lt(index(extent(self.regions()))), value, x);
-            }
-            value.cast(ty)
-        });
+        if self.do_softmax {
+            self.copy_others(cx, &shape);
+        }
+        for (part, becomes) in self.parts() {
+            let entries = part.len();
+            let domain = [
+                shape[0],
+                self.regions().into(),
+                entries.into(),
+                shape[2],
+                shape[3],
+            ];
+            cx.stage(&domain, out, Mode::Set, |cx, at| {
+                let [batch, region, entry, y, x] = at else {
+                    unreachable!("the domain has five axes");
+                };
+                let channel = region * extent(self.entries()) + entry + extent(part.start);
+                let from = [batch, &channel, y, x].map(Clone::clone);
+                let value = widened(cx.load("data", &from));
+                let value = match (becomes, softmax) {
+                    (Becomes::Share, Some((largest, sum))) => {
+                        let at = [batch, region, y, x].map(Clone::clone);
+                        softmax::power(value, cx.load_from(largest, &at)) / cx.load_from(sum, &at)
+                    }
+                    (Becomes::Sigmoid, _) => sigmoid(&value),
+                    (Becomes::TwiceSigmoid, _) => sigmoid(&sigmoid(&value)),
+                    _ => value,
+                };
+                (self.place(&from, &shape), value.cast(ty))
+            });
+        }
     }
+}
+
+/// What becomes of entries.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Becomes {
+    Itself,
+    Sigmoid,
+    /// The position and the confidence are the same entry.
+    TwiceSigmoid,
+    /// The share of a class.
+    Share,
+}
+
+/// `1 / (1 + e^-x)`
+fn sigmoid(x: &Scalar) -> Scalar {
+    let one = || number(1.0, x.ty());
+    one() / (one() + (-x.clone()).exp())
 }
 
 impl RegionYolo {
@@ -156,16 +167,58 @@ impl RegionYolo {
         Ok((axis, end))
     }
 
-    /// The coordinates in the data of element `at` of the output.
-    fn place(&self, at: &[Scalar], shape: &[Extent]) -> Vec<Scalar> {
+    /// Copies the channels beyond those of regions; if there may be none of them, all channels.
+    fn copy_others(&self, cx: &mut Lower<'_>, shape: &[Extent]) {
+        let (first, count) = match shape[1].number() {
+            Some(channels) => {
+                let first = self.regions() * self.entries();
+                (first, (channels - first).into())
+            }
+            None => (0, shape[1]),
+        };
+        if count == 0 {
+            return;
+        }
+        let domain = [shape[0], count, shape[2], shape[3]];
+        cx.stage(&domain, cx.output(0), Mode::Set, |cx, at| {
+            let mut from = at.to_vec();
+            from[1] = &at[1] + extent(first);
+            (self.place(&from, shape), cx.load("data", &from))
+        });
+    }
+
+    /// The entries of a region in parts, of each of which the same becomes.
+    fn parts(&self) -> Vec<(Range<usize>, Becomes)> {
+        let (entries, coords) = (self.entries(), self.coords);
+        let sigmoids = match self.do_softmax {
+            true => coords + 1,
+            false => entries,
+        };
+        let mut bounds = [0, 2, coords, sigmoids, entries].map(|bound| bound.min(entries));
+        bounds.sort_unstable();
+        let becomes = |entry: usize| match (entry < 2, (coords..sigmoids).contains(&entry)) {
+            _ if entry >= sigmoids => Becomes::Share,
+            (true, true) => Becomes::TwiceSigmoid,
+            (false, false) => Becomes::Itself,
+            _ => Becomes::Sigmoid,
+        };
+        let parts = bounds.windows(2).map(|pair| pair[0]..pair[1]);
+        parts
+            .filter(|part| !part.is_empty())
+            .map(|part| (part.clone(), becomes(part.start)))
+            .collect()
+    }
+
+    /// Where element `from` of the data is in the output.
+    fn place(&self, from: &[Scalar], shape: &[Extent]) -> Vec<Scalar> {
         let flattened = self.flattened().ok().filter(|_| self.do_softmax);
         let Some((axis, end)) = flattened else {
-            return at.to_vec();
+            return from.to_vec();
         };
-        let mut from = at[..axis].to_vec();
-        from.extend(unflatten(&at[axis], &shape[axis..=end]));
-        from.extend_from_slice(&at[axis + 1..]);
-        from
+        let mut at = from[..axis].to_vec();
+        at.push(flatten(&from[axis..=end], &shape[axis..=end]));
+        at.extend_from_slice(&from[end + 1..]);
+        at
     }
 
     /// For each region at each place the largest of the classes, and the sum of `e^(x - largest)`.
@@ -229,6 +282,27 @@ mod tests {
         assert_eq!(out.shape(), [1, 7]);
         let share = 1.0 / (1.0 + (-2f64).exp());
         close(&out, &[0.5, 0.5, 7.0, 0.5, share, 1.0 - share, 9.0]);
+    }
+
+    /// With one coordinate the second entry is a position and the confidence; without, so is the first one.
+    #[test]
+    fn entries_that_are_position_and_confidence() {
+        let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+        let of = |coords, softmax| {
+            let mut attributes = attributes(softmax, "3");
+            attributes[3] = ("coords", coords);
+            let count = if coords == "1" { 4 } else { 3 };
+            run(
+                &DEF,
+                &attributes,
+                &[f32s(&[1, count, 1, 1], &[1.0; 4][..count])],
+            )
+        };
+        let (once, twice) = (sigmoid(1.0), sigmoid(sigmoid(1.0)));
+        close(&of("1", "true"), &[once, twice, 0.5, 0.5]);
+        close(&of("0", "true"), &[twice, 0.5, 0.5]);
+        close(&of("1", "false"), &[once, twice, once, once]);
+        close(&of("0", "false"), &[twice, twice, once]);
     }
 
     #[test]
