@@ -20,8 +20,8 @@ const LEAST_ROWS_BYTES: usize = 512 << 10;
 const MOST_ROW_STEP: usize = LINE;
 
 impl<T: HasEngine> Run<'_, T> {
-    /// What tiles fetch of rows that they read where these lie, while they take the first panel of columns, for the first of
-    /// all `k`: the rows are in the second cache for the others.
+    /// What each tile fetches of the next tile's rows, where these are read from the operand: for the first panel of columns and
+    /// the first block of `k` alone, as the second cache has the rows for the others.
     pub(super) fn rows_of_next_tiles(
         &self,
         at: &At<'_, T>,
@@ -115,8 +115,8 @@ pub(super) struct RowsAhead<'a, I> {
 }
 
 impl<I> RowsAhead<'_, I> {
-    /// What the tile after that of these rows reads of the elements after all that this one reads: in the order of memory, as
-    /// much at each step. `None` if there is no tile, or it does not go on from there.
+    /// The elements behind the last one that the tile of these rows reads, as far as the next tile reads: an equal part at each step.
+    /// `None` if there is no next tile, or it reads elsewhere.
     pub(super) fn of<T>(&self, rows: &Range<usize>) -> Option<Next<T>> {
         let end = self.points.len().min(rows.end + rows.len());
         let [last, next] = [rows.end, end].map(|end| self.points[end - 1] as usize);

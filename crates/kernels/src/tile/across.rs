@@ -46,54 +46,50 @@ pub(crate) unsafe fn across_tile<
         let mut sums = start::<S, H, N>(tile, &parts);
         let whole = tile.k / LANES * LANES;
         for k in (0..whole).step_by(LANES) {
-            let offset = *tile.offsets.add(k) as usize;
-            let rows = tile.rows.wrapping_add(k * tile.rows_step);
-            for j in 0..N {
-                let mut square = [S::zero(); LANES];
-                for lane in 0..LANES {
-                    let from = lines[j][lane].add(offset);
-                    S::fetch_first(from.wrapping_add(AHEAD));
-                    square[lane] = S::load(from);
-                }
-                add_square::<S, H, N, LANES>(&mut sums, j, square, rows, (tile.rows_step, LANES));
-            }
+            add_squares::<S, H, N, LANES>(tile, &lines, &mut sums, k, LANES);
         }
-        let rest = tile.k - whole;
-        if rest > 0 {
-            let offset = *tile.offsets.add(whole) as usize;
-            let rows = tile.rows.wrapping_add(whole * tile.rows_step);
-            for j in 0..N {
-                let mut square = [S::zero(); LANES];
-                for lane in 0..LANES {
-                    square[lane] = S::load_first(lines[j][lane].add(offset), rest);
-                }
-                add_square::<S, H, N, LANES>(&mut sums, j, square, rows, (tile.rows_step, rest));
-            }
+        if whole < tile.k {
+            add_squares::<S, H, N, LANES>(tile, &lines, &mut sums, whole, tile.k - whole);
         }
         finish::<S, H, N>(tile, &parts, sums);
     }
 }
 
-/// Adds the products of all rows and the vector of columns number `j` at the first `count` `k` of a square.
+/// Adds the products of all rows and columns, which begin at `lines`, at the `count` `k` from `k` on: at most as many as there are
+/// lanes.
 ///
 /// # Safety
-/// The machine has the instructions, and the elements of the rows may be read.
+/// as [`TileFn`](super::TileFn).
 #[inline(always)]
-unsafe fn add_square<S: Square<LANES>, const H: usize, const N: usize, const LANES: usize>(
+unsafe fn add_squares<S: Square<LANES>, const H: usize, const N: usize, const LANES: usize>(
+    tile: &Tile<S::T>,
+    lines: &[[*const S::T; LANES]; N],
     sums: &mut [[S::V; N]; H],
-    j: usize,
-    lines: [S::V; LANES],
-    rows: *const S::T,
-    (step, count): (usize, usize),
+    k: usize,
+    count: usize,
 ) {
     // SAFETY: the caller's.
     unsafe {
-        let columns = S::transpose(lines);
-        for k in 0..LANES {
-            if k < count {
-                for i in 0..H {
-                    let row = S::splat(rows.wrapping_add(k * step + i));
-                    sums[i][j] = S::fma(row, columns[k], sums[i][j]);
+        let offset = *tile.offsets.add(k) as usize;
+        let rows = tile.rows.wrapping_add(k * tile.rows_step);
+        for j in 0..N {
+            let mut square = [S::zero(); LANES];
+            for lane in 0..LANES {
+                let from = lines[j][lane].add(offset);
+                square[lane] = if count == LANES {
+                    S::fetch_first(from.wrapping_add(AHEAD));
+                    S::load(from)
+                } else {
+                    S::load_first(from, count)
+                };
+            }
+            let columns = S::transpose(square);
+            for k in 0..LANES {
+                if k < count {
+                    for i in 0..H {
+                        let row = S::splat(rows.wrapping_add(k * tile.rows_step + i));
+                        sums[i][j] = S::fma(row, columns[k], sums[i][j]);
+                    }
                 }
             }
         }

@@ -130,7 +130,7 @@ fn runs_of_whole_vectors_are_taken_across() {
     check(Isa::Avx2, &product(2, 1, 50, [3, 12]), false);
     check(Isa::Avx512, &product(2, 1, 50, [3, 16]), true);
     check(Isa::Avx512, &product(2, 1, 50, [3, 24]), false);
-    // What is left over at the end is a part of a run.
+    // A single run may end with fewer `k` than there are lanes.
     check(Isa::Avx2, &product(2, 1, 50, [1, 12]), true);
 }
 

@@ -121,7 +121,7 @@ impl Op for RegionYolo {
     }
 }
 
-/// What becomes of entries.
+/// How the output has an entry of the data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Becomes {
     Itself,

@@ -1,4 +1,4 @@
-//! What a stage computes with the loop along channels inside, stored for it.
+//! Temporaries of their own for what a stage computes, in loops of which that along channels is the innermost.
 
 use crate::ir::{Axis, BufferId, Nest, Role, Scalar, Stage, replace_axes};
 use vinelift_tensor::Extent;
