@@ -153,15 +153,14 @@ impl<'n> Builder<'_, 'n> {
         }
         let mark = self.order.len();
         let sum = match body.as_term() {
+            Some((a, b)) if is_float(ty) => {
+                let (a, b) = (self.value(a)?, self.value(b)?);
+                self.apply(Op::MulAdd, ty, &[a, b, sum])
+            }
             Some((a, b)) => {
                 let (a, b) = (self.value(a)?, self.value(b)?);
-                match is_float(ty) {
-                    true => self.apply(Op::MulAdd, ty, &[a, b, sum]),
-                    false => {
-                        let term = self.apply(Op::Mul, ty, &[a, b]);
-                        self.binary(op, ty, op.fold_operands(ty, sum, term), None)?
-                    }
-                }
+                let term = self.apply(Op::Mul, ty, &[a, b]);
+                self.binary(op, ty, op.fold_operands(ty, sum, term), None)?
             }
             None => {
                 let next = self.value(body)?;

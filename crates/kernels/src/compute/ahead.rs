@@ -20,8 +20,8 @@ const LEAST_ROWS_BYTES: usize = 512 << 10;
 const MOST_ROW_STEP: usize = LINE;
 
 impl<T: HasEngine> Run<'_, T> {
-    /// What each tile fetches of the next tile's rows, where these are read from the operand: for the first panel of columns and
-    /// the first block of `k` alone, as the second cache has the rows for the others.
+    /// Says what each tile fetches of the next tile's rows, if tiles read rows from the operand. Only tiles of the first panel of
+    /// columns fetch them, in the first block of `k`: later tiles find the rows in the second cache.
     pub(super) fn rows_of_next_tiles(
         &self,
         at: &At<'_, T>,
@@ -33,7 +33,8 @@ impl<T: HasEngine> Run<'_, T> {
         let is_first = at.k == 0 && panel.first_vector == at.panels[0].first_vector;
         let is_strided = plan.rows == RowSource::Strided && plan.live.is_none();
         // Windows share most of their elements with those before them.
-        let are_apart = kernel.rows.needed >= kernel.rows.points.len() * kernel.rows.offsets.len();
+        let (rows, terms) = (kernel.rows.points.len(), kernel.rows.offsets.len());
+        let are_apart = kernel.rows.needed >= rows.saturating_mul(terms);
         let streams = kernel.rows.needed * size_of::<T::Item>() >= LEAST_ROWS_BYTES;
         (is_first && is_strided && are_apart && streams).then(|| RowsAhead {
             rows: at.rows.cast(),

@@ -309,13 +309,12 @@ impl<T: HasEngine> Run<'_, T> {
             last: panel.last.into(),
             fresh: at.k == 0,
         };
-        if plan.columns == ColumnSource::Plain {
+        if matches!(plan.columns, ColumnSource::Plain | ColumnSource::Across) {
             tile.offsets = kernel.columns.offsets[at.k..at.k + at.count].as_ptr();
         }
         if plan.columns == ColumnSource::Across {
             let columns =
                 panel.first_column as usize..(panel.first_column + panel.columns) as usize;
-            tile.offsets = kernel.columns.offsets[at.k..at.k + at.count].as_ptr();
             tile.column_points = kernel.columns.points[columns].as_ptr();
             tile.column_count = panel.columns as usize;
         }

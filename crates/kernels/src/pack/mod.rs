@@ -15,6 +15,10 @@ use words::WidenBytes;
 /// The most points that are packed at a time; a panel has at most half as many.
 pub(crate) const MOST_POINTS: usize = 256;
 
+/// How many elements ahead of those that are laid across are fetched: there are too many lines for the machine to look ahead by
+/// itself.
+pub(crate) const AHEAD: usize = 64;
+
 /// A panel to be packed.
 pub(crate) struct Block<'a, T: Number> {
     pub(crate) from: *const T::Item,

@@ -16,7 +16,7 @@ use crate::engine::{
 };
 use crate::grouped_tile::floats::define_float_tiles;
 use crate::lanes::{Simd, Vector};
-use crate::pack::{self, Block, Packing};
+use crate::pack::{self, AHEAD, Block, Packing};
 use crate::tile::{self, Square, Tile};
 
 /// 8 lanes of `f32`.
@@ -329,41 +329,31 @@ unsafe fn moves(table: &Moves, valid: u16) -> __m256i {
 impl Square<8> for V32 {
     #[inline(always)]
     unsafe fn transpose(lines: [__m256; 8]) -> [__m256; 8] {
-        // SAFETY: the caller's.
-        unsafe { transpose(lines) }
+        let mut halves = lines;
+        for i in 0..2 {
+            let (a, b) = (lines[4 * i], lines[4 * i + 1]);
+            let (c, d) = (lines[4 * i + 2], lines[4 * i + 3]);
+            // SAFETY: the caller's machine has the instructions.
+            unsafe {
+                let (ab_low, ab_high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+                let (cd_low, cd_high) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+                halves[4 * i] = _mm256_shuffle_ps::<0x44>(ab_low, cd_low);
+                halves[4 * i + 1] = _mm256_shuffle_ps::<0xee>(ab_low, cd_low);
+                halves[4 * i + 2] = _mm256_shuffle_ps::<0x44>(ab_high, cd_high);
+                halves[4 * i + 3] = _mm256_shuffle_ps::<0xee>(ab_high, cd_high);
+            }
+        }
+        let mut across = lines;
+        for j in 0..4 {
+            // SAFETY: the caller's machine has the instructions.
+            unsafe {
+                across[j] = _mm256_permute2f128_ps::<0x20>(halves[j], halves[4 + j]);
+                across[4 + j] = _mm256_permute2f128_ps::<0x31>(halves[j], halves[4 + j]);
+            }
+        }
+        across
     }
 }
-
-/// Lays 8 lines of 8 elements across: lane `i` of the result `j` is lane `j` of line `i`.
-#[inline(always)]
-unsafe fn transpose(lines: [__m256; 8]) -> [__m256; 8] {
-    let mut halves = lines;
-    for i in 0..2 {
-        let (a, b) = (lines[4 * i], lines[4 * i + 1]);
-        let (c, d) = (lines[4 * i + 2], lines[4 * i + 3]);
-        // SAFETY: the caller's machine has the instructions.
-        unsafe {
-            let (ab_low, ab_high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
-            let (cd_low, cd_high) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
-            halves[4 * i] = _mm256_shuffle_ps::<0x44>(ab_low, cd_low);
-            halves[4 * i + 1] = _mm256_shuffle_ps::<0xee>(ab_low, cd_low);
-            halves[4 * i + 2] = _mm256_shuffle_ps::<0x44>(ab_high, cd_high);
-            halves[4 * i + 3] = _mm256_shuffle_ps::<0xee>(ab_high, cd_high);
-        }
-    }
-    let mut across = lines;
-    for j in 0..4 {
-        // SAFETY: the caller's machine has the instructions.
-        unsafe {
-            across[j] = _mm256_permute2f128_ps::<0x20>(halves[j], halves[4 + j]);
-            across[4 + j] = _mm256_permute2f128_ps::<0x31>(halves[j], halves[4 + j]);
-        }
-    }
-    across
-}
-
-/// How many elements ahead of those being packed are fetched.
-const AHEAD: usize = 64;
 
 /// [`pack::across`], 8 by 8.
 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
@@ -382,17 +372,17 @@ unsafe fn across(block: &Block<f32>) {
                     for (line, v) in lines.iter_mut().enumerate() {
                         let from = block.from.wrapping_add(points[line] as usize + k);
                         // Too many lines for the machine to look ahead by itself.
-                        _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
+                        V32::fetch_first(from.wrapping_add(AHEAD));
                         *v = V32::load(from);
                     }
                 } else {
                     for (line, &point) in points.iter().enumerate() {
                         let from = block.from.wrapping_add(point as usize + k);
-                        _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
+                        V32::fetch_first(from.wrapping_add(AHEAD));
                         lines[line] = V32::load_first(from, depth);
                     }
                 }
-                let lines = transpose(lines);
+                let lines = V32::transpose(lines);
                 let lanes = (block.width - start).min(8);
                 let to = block.to.add(k * block.width + start);
                 if depth == 8 && lanes == 8 {

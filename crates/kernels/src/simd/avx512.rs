@@ -16,7 +16,7 @@ use crate::engine::{
 };
 use crate::grouped_tile::floats::define_float_tiles;
 use crate::lanes::{Number, Simd, Vector};
-use crate::pack::{self, Block, Packing};
+use crate::pack::{self, AHEAD, Block, Packing};
 use crate::tile::{self, Square, Tile};
 
 /// 16 lanes of `f32`.
@@ -344,57 +344,48 @@ pub(super) fn first(lanes: usize) -> __mmask16 {
     ((1u32 << lanes) - 1) as __mmask16
 }
 
+/// Without closures, which would be functions that have no vectors.
 impl Square<16> for V32 {
     #[inline(always)]
     unsafe fn transpose(lines: [__m512; 16]) -> [__m512; 16] {
-        // SAFETY: the caller's.
-        unsafe { transpose(lines) }
+        // Four by four within each 128-bit quarter, then the quarters themselves.
+        let mut quarters = lines;
+        for i in 0..4 {
+            let (a, b) = (lines[4 * i], lines[4 * i + 1]);
+            let (c, d) = (lines[4 * i + 2], lines[4 * i + 3]);
+            // SAFETY: the caller's machine has the instructions.
+            unsafe {
+                let (ab_low, ab_high) = (_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+                let (cd_low, cd_high) = (_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+                quarters[4 * i] = _mm512_shuffle_ps::<0x44>(ab_low, cd_low);
+                quarters[4 * i + 1] = _mm512_shuffle_ps::<0xee>(ab_low, cd_low);
+                quarters[4 * i + 2] = _mm512_shuffle_ps::<0x44>(ab_high, cd_high);
+                quarters[4 * i + 3] = _mm512_shuffle_ps::<0xee>(ab_high, cd_high);
+            }
+        }
+        let mut across = lines;
+        for j in 0..4 {
+            let (a, b) = (quarters[j], quarters[4 + j]);
+            let (c, d) = (quarters[8 + j], quarters[12 + j]);
+            // SAFETY: the caller's machine has the instructions.
+            unsafe {
+                let (ab_low, ab_high) = (
+                    _mm512_shuffle_f32x4::<0x88>(a, b),
+                    _mm512_shuffle_f32x4::<0xdd>(a, b),
+                );
+                let (cd_low, cd_high) = (
+                    _mm512_shuffle_f32x4::<0x88>(c, d),
+                    _mm512_shuffle_f32x4::<0xdd>(c, d),
+                );
+                across[j] = _mm512_shuffle_f32x4::<0x88>(ab_low, cd_low);
+                across[8 + j] = _mm512_shuffle_f32x4::<0xdd>(ab_low, cd_low);
+                across[4 + j] = _mm512_shuffle_f32x4::<0x88>(ab_high, cd_high);
+                across[12 + j] = _mm512_shuffle_f32x4::<0xdd>(ab_high, cd_high);
+            }
+        }
+        across
     }
 }
-
-/// Lays 16 lines of 16 elements across, without closures, which would be functions that have no vectors: lane `i` of the result `j` is lane `j` of line `i`.
-#[inline(always)]
-unsafe fn transpose(lines: [__m512; 16]) -> [__m512; 16] {
-    // Four by four within each 128-bit quarter, then the quarters themselves.
-    let mut quarters = lines;
-    for i in 0..4 {
-        let (a, b) = (lines[4 * i], lines[4 * i + 1]);
-        let (c, d) = (lines[4 * i + 2], lines[4 * i + 3]);
-        // SAFETY: the caller's machine has the instructions.
-        unsafe {
-            let (ab_low, ab_high) = (_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
-            let (cd_low, cd_high) = (_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
-            quarters[4 * i] = _mm512_shuffle_ps::<0x44>(ab_low, cd_low);
-            quarters[4 * i + 1] = _mm512_shuffle_ps::<0xee>(ab_low, cd_low);
-            quarters[4 * i + 2] = _mm512_shuffle_ps::<0x44>(ab_high, cd_high);
-            quarters[4 * i + 3] = _mm512_shuffle_ps::<0xee>(ab_high, cd_high);
-        }
-    }
-    let mut across = lines;
-    for j in 0..4 {
-        let (a, b) = (quarters[j], quarters[4 + j]);
-        let (c, d) = (quarters[8 + j], quarters[12 + j]);
-        // SAFETY: the caller's machine has the instructions.
-        unsafe {
-            let (ab_low, ab_high) = (
-                _mm512_shuffle_f32x4::<0x88>(a, b),
-                _mm512_shuffle_f32x4::<0xdd>(a, b),
-            );
-            let (cd_low, cd_high) = (
-                _mm512_shuffle_f32x4::<0x88>(c, d),
-                _mm512_shuffle_f32x4::<0xdd>(c, d),
-            );
-            across[j] = _mm512_shuffle_f32x4::<0x88>(ab_low, cd_low);
-            across[8 + j] = _mm512_shuffle_f32x4::<0xdd>(ab_low, cd_low);
-            across[4 + j] = _mm512_shuffle_f32x4::<0x88>(ab_high, cd_high);
-            across[12 + j] = _mm512_shuffle_f32x4::<0xdd>(ab_high, cd_high);
-        }
-    }
-    across
-}
-
-/// How many elements ahead of those being packed are fetched.
-const AHEAD: usize = 64;
 
 /// [`pack::across`], 16 by 16.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma,bmi1,bmi2")]
@@ -435,10 +426,10 @@ unsafe fn lay_across<T: Number>(block: &Block<T>, from: *const T::Item, count: u
                 let mut lines = [V32::zero(); 16];
                 for (line, &point) in points.iter().enumerate() {
                     let from = line_from(point, k);
-                    _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
+                    V32::fetch_first(from.wrapping_add(AHEAD));
                     lines[line] = V32::load_first(from, depth);
                 }
-                for (line, &v) in transpose(lines).iter().enumerate().take(depth) {
+                for (line, &v) in V32::transpose(lines).iter().enumerate().take(depth) {
                     V32::store_first(to.add(line * block.width), v, lanes);
                 }
             }
@@ -459,10 +450,10 @@ unsafe fn lay_tile(from: &[*const f32; 16], to: *mut f32, width: usize, lanes: u
         let mut lines = [V32::zero(); 16];
         for (line, &from) in from.iter().enumerate() {
             // Too many lines for the machine to look ahead by itself.
-            _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
+            V32::fetch_first(from.wrapping_add(AHEAD));
             lines[line] = V32::load(from);
         }
-        for (line, &v) in transpose(lines).iter().enumerate() {
+        for (line, &v) in V32::transpose(lines).iter().enumerate() {
             V32::store_first(to.add(line * width), v, lanes);
         }
     }

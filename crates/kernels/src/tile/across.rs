@@ -4,6 +4,7 @@
 use super::sums::{finish, start};
 use super::{EdgeFunctions, Tile};
 use crate::lanes::Simd;
+use crate::pack::AHEAD;
 
 /// Vectors that lie across others.
 pub(crate) trait Square<const LANES: usize>: Simd {
@@ -13,10 +14,6 @@ pub(crate) trait Square<const LANES: usize>: Simd {
     /// The machine has the instructions.
     unsafe fn transpose(lines: [Self::V; LANES]) -> [Self::V; LANES];
 }
-
-/// How many elements ahead of those that a tile takes are fetched: there are too many lines for the machine to look ahead by
-/// itself.
-const AHEAD: usize = 64;
 
 /// The micro-kernel of `H` rows and `N` vectors of columns. From the offset of every `LANES`-th `k` on, as many follow.
 ///
@@ -55,8 +52,8 @@ pub(crate) unsafe fn across_tile<
     }
 }
 
-/// Adds the products of all rows and columns, which begin at `lines`, at the `count` `k` from `k` on: at most as many as there are
-/// lanes.
+/// Adds to `sums` the products of every row with every column, for `count` consecutive `k` from number `k` on. `lines` says where
+/// each column begins; `count` is at most `LANES`.
 ///
 /// # Safety
 /// as [`TileFn`](super::TileFn).

@@ -2,10 +2,11 @@
 
 use std::arch::x86_64::*;
 
-use super::{V32, transpose};
+use super::V32;
 use crate::coded::{self, Load};
 use crate::lanes::Simd;
 use crate::narrow::{Narrow, NarrowBlock};
+use crate::tile::Square;
 
 /// How many elements ahead of those being packed are fetched.
 const AHEAD: usize = 128;
@@ -83,7 +84,7 @@ unsafe fn across<L: Load<V32>>(block: &NarrowBlock, points: &[u32; 8], lane: usi
                 _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(AHEAD).cast());
                 [*v, _] = L::load(from.cast());
             }
-            for (line, &v) in transpose(lines).iter().enumerate() {
+            for (line, &v) in V32::transpose(lines).iter().enumerate() {
                 V32::store(block.to.add((k + line) * block.width + lane), v);
             }
         }
