@@ -1,14 +1,14 @@
 //! Runs of rows of floats.
 
 use super::GroupedProduct;
-use super::operands::{Operands, place};
+use super::operands::{Operands, are_in_strip, place, places};
 use crate::axes::Axes;
 use crate::geometry::parts;
 use crate::grouped_tile::floats::{
     CodeLines, CodeTiles, ElementTile, ElementTileFn, FloatRow, FloatTile, FloatTiles,
     MOST_CODED_ROWS,
 };
-use crate::grouped_tile::{LINE_BYTES, PANEL};
+use crate::grouped_tile::{PANEL, Strip};
 use crate::simd;
 use crate::{Code, Isa};
 use std::ops::Range;
@@ -114,12 +114,9 @@ impl Run<'_> {
     /// as [`block`](Run::block); there are no more rows than [`MOST_CODED_ROWS`].
     unsafe fn by_codes(&self, tiles: &CodeTiles, rows: Range<usize>, panels: Range<usize>) {
         let (width, wide) = tiles.wide[rows.len() - 1];
-        let panels_of_block = self.product.panels_of_block();
         let mut panel = panels.start;
         while panel < panels.end && !self.operands.stop.load(Ordering::Relaxed) {
-            let is_wide =
-                panel + width <= panels.end && panel % panels_of_block + width <= panels_of_block;
-            let (count, tile) = match is_wide {
+            let (count, tile) = match are_in_strip(panel, width, &panels) {
                 true => (width, wide),
                 false => (1, tiles.narrow[rows.len() - 1]),
             };
@@ -138,13 +135,14 @@ impl Run<'_> {
             FloatRow {
                 elements,
                 sums,
-                out: out.wrapping_add(place(self.product, panel)).cast_mut(),
+                out: out.cast_mut(),
             }
         };
         FloatTile {
             steps,
-            panel: packed.wrapping_add(panel * steps.panel_bytes),
+            strip: Strip::of(&steps, packed, panel),
             rows: std::array::from_fn(row),
+            places: places(self.product, panel),
             columns: (self.product.shape.n - panel * PANEL).min(count * PANEL),
         }
     }
@@ -183,7 +181,7 @@ impl Run<'_> {
         let groups = steps.groups * steps.row_groups;
         for first in panels.clone().step_by(at_once) {
             let panels = at_once.min(panels.end - first);
-            let panel = packed.wrapping_add(first * steps.panel_bytes);
+            let strip = Strip::of(&steps, packed, first);
             let mut number = 0;
             while number < groups {
                 if stop.load(Ordering::Relaxed) {
@@ -193,8 +191,8 @@ impl Run<'_> {
                 number = some.end;
                 // SAFETY: the caller's: there is memory for the elements of as many groups.
                 unsafe {
-                    self.make(tiles, some.clone(), panel, panels);
-                    self.add(block.clone(), some, panel, panels);
+                    self.make(tiles, some.clone(), strip, panels);
+                    self.add(block.clone(), some, strip, panels);
                 }
             }
             for panel in first..first + panels {
@@ -217,25 +215,18 @@ impl Run<'_> {
         }
     }
 
-    /// Makes the elements of some groups of panels, the first of which is at `panel`.
+    /// Makes the elements of some groups of `panels` panels of a strip.
     ///
     /// # Safety
     /// as [`block`](Run::block).
-    unsafe fn make(
-        &self,
-        tiles: &CodeTiles,
-        groups: Range<usize>,
-        panel: *const u8,
-        panels: usize,
-    ) {
+    unsafe fn make(&self, tiles: &CodeTiles, groups: Range<usize>, strip: Strip, panels: usize) {
         let steps = self.operands.steps;
         for (at, number) in groups.enumerate() {
             let (coding, part) = (number / steps.row_groups, number % steps.row_groups);
-            let lines = part * steps.lines * LINE_BYTES;
-            let place = coding * steps.group_bytes + steps.points_bytes + lines;
+            let before = part * steps.lines * strip.line_step();
             let lines = CodeLines {
-                codes: panel.wrapping_add(place),
-                panel_bytes: steps.panel_bytes,
+                codes: strip.lines(&steps, coding).wrapping_add(before),
+                line_step: strip.line_step(),
                 panels,
                 lines: steps.lines,
                 to: (self.worker).wrapping_add(at * steps.row_group * panels * PANEL),
@@ -249,13 +240,7 @@ impl Run<'_> {
     ///
     /// # Safety
     /// as [`block`](Run::block).
-    unsafe fn add(
-        &self,
-        block: Range<usize>,
-        groups: Range<usize>,
-        panel: *const u8,
-        panels: usize,
-    ) {
+    unsafe fn add(&self, block: Range<usize>, groups: Range<usize>, strip: Strip, panels: usize) {
         let tiles: &[ElementTileFn] = self.tiling.tiles.elements[panels - 1];
         for part in parts(block.len(), block.len().div_ceil(tiles.len())) {
             let row = |number: usize| {
@@ -272,7 +257,7 @@ impl Run<'_> {
                 steps: self.operands.steps,
                 first: groups.start,
                 groups: groups.len(),
-                panel,
+                strip,
                 elements: self.worker,
                 rows: std::array::from_fn(row),
             };

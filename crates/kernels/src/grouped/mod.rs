@@ -1,9 +1,9 @@
 //! Products of rows with constant columns of integer codes, whose sums are scaled group by group.
 //!
-//! The codes of 16 columns lie together as a *panel*, in *lines* of 64 bytes: 8 `k` of codes of 4 bits, 4 of those of 8 bits.
-//! Zero points and scales lie before the lines that they are for, so that a panel is read from end to end. A tile takes
-//! a few rows, where they are, by one panel or several. Of more than two rows of floats, elements are made of the codes of a group
-//! for all of them.
+//! The codes of 16 columns are a *panel*, in *lines* of 64 bytes: 8 `k` of codes of 4 bits, 4 of those of 8 bits. The lines of
+//! four panels, a *strip*, take turns, and their zero points and scales lie before them, so that a strip is read from end to
+//! end. A tile takes a few rows, where they are, by one panel of a strip or several. Of more than two rows of floats, elements
+//! are made of the codes of a group for all of them.
 
 mod floats;
 mod operands;
@@ -212,11 +212,6 @@ impl GroupedProduct {
     /// A description in a few words: instructions, groups and codes.
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// How many panels lie side by side in `out`.
-    fn panels_of_block(&self) -> usize {
-        self.block.div_ceil(PANEL).max(1)
     }
 
     /// How many groups a row has.

@@ -1,7 +1,7 @@
 //! Packing codes.
 
 use super::GroupedProduct;
-use crate::grouped_tile::{GroupedCodes, GroupedRows, LINE_BYTES, PANEL, Points, Zero};
+use crate::grouped_tile::{GroupedCodes, GroupedRows, LINE_BYTES, PANEL, Points, STRIP, Zero};
 use crate::memory::elements;
 use crate::packed::Packed;
 use crate::prepack_coded::lay_square;
@@ -35,18 +35,31 @@ impl GroupedProduct {
         if self.shape.k == 0 {
             return Some(packed);
         }
-        let panels = packed.as_mut_slice();
-        for (panel, to) in panels.chunks_exact_mut(grouped.panel_bytes()).enumerate() {
-            let first = panel * PANEL;
-            let columns = first..self.shape.n.min(first + PANEL);
-            for (group, to) in to.chunks_exact_mut(grouped.group_bytes()).enumerate() {
-                let start = group * self.shape.n;
-                let points_of = start + columns.start..start + columns.end;
-                let (head, lines) = to.split_at_mut(grouped.points_bytes());
-                let (zeros, scales) = head.split_at_mut(grouped.zero_bytes());
-                values.zeros.put(zeros, points_of.clone());
-                values.scales.put(scales, points_of);
-                self.pack_lines(codes, columns.clone(), group * self.shape.group, lines);
+        let strips = packed.as_mut_slice();
+        let mut lines = vec![0; self.shape.lines() * LINE_BYTES];
+        for (strip, to) in strips.chunks_mut(STRIP * grouped.panel_bytes()).enumerate() {
+            let panels = to.len() / grouped.panel_bytes();
+            let groups = to.chunks_exact_mut(panels * grouped.group_bytes());
+            for (group, to) in groups.enumerate() {
+                let (points, to) = to.split_at_mut(panels * grouped.points_bytes());
+                for panel in 0..panels {
+                    let first = (strip * STRIP + panel) * PANEL;
+                    let columns = first..self.shape.n.min(first + PANEL);
+                    let start = group * self.shape.n;
+                    let points_of = start + columns.start..start + columns.end;
+                    let head = &mut points[panel * grouped.points_bytes()..];
+                    let (zeros, scales) = head.split_at_mut(grouped.zero_bytes());
+                    values.zeros.put(zeros, points_of.clone());
+                    values.scales.put(scales, points_of);
+                    if columns.len() < PANEL {
+                        lines.fill(0);
+                    }
+                    self.pack_lines(codes, columns, group * self.shape.group, &mut lines);
+                    let own = to[panel * LINE_BYTES..].chunks_mut(panels * LINE_BYTES);
+                    for (line, to) in lines.chunks_exact(LINE_BYTES).zip(own) {
+                        to[..LINE_BYTES].copy_from_slice(line);
+                    }
+                }
             }
         }
         Some(packed)

@@ -1,8 +1,8 @@
 //! Runs.
 
-use super::operands::{Operands, place};
+use super::operands::{Operands, are_in_strip, places};
 use super::{GroupedPartition, GroupedProduct, RowTiles, floats};
-use crate::grouped_tile::{MOST_ROWS, PANEL, Points, Steps, Tile, TileRow, Tiles, Zero};
+use crate::grouped_tile::{MOST_ROWS, PANEL, Points, Steps, Strip, Tile, TileRow, Tiles, Zero};
 use crate::memory::elements;
 use crate::packed::Packed;
 use crate::run::aligned;
@@ -159,11 +159,9 @@ impl Run<'_> {
         unsafe { self.sum_rows(block.clone()) }
         let tiles = self.tiles;
         let at_once = tiles.panels_of(block.len());
-        let panels_of_block = self.product.panels_of_block();
         let mut panel = panels.start;
         while panel < panels.end && !self.operands.stop.load(Ordering::Relaxed) {
-            let before = panel % panels_of_block;
-            let is_wide = panel + at_once <= panels.end && before + at_once <= panels_of_block;
+            let is_wide = are_in_strip(panel, at_once, &panels);
             let count = if is_wide { at_once } else { 1 };
             for start in block.clone().step_by(MOST_ROWS) {
                 let rows = start..block.end.min(start + MOST_ROWS);
@@ -217,7 +215,6 @@ impl Run<'_> {
             out: to,
             ..
         } = self.operands;
-        let place = place(self.product, panel);
         let row = |number: usize| {
             // Tiles of fewer rows do not look at the others.
             let row = (rows.start + number).min(rows.end - 1);
@@ -226,13 +223,14 @@ impl Run<'_> {
                 elements: elements.cast::<i8>().wrapping_add(row_offset),
                 scales: points.wrapping_add(scale),
                 sums: self.sums.wrapping_add((row - first) * groups),
-                out: to.wrapping_add(out + place),
+                out: to.wrapping_add(out),
             }
         };
         Tile {
             steps,
-            panel: packed.wrapping_add(panel * steps.panel_bytes),
+            strip: Strip::of(&steps, packed, panel),
             rows: std::array::from_fn(row),
+            places: places(self.product, panel),
             columns: (n - panel * PANEL).min(count * PANEL),
         }
     }

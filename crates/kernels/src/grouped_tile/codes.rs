@@ -5,6 +5,9 @@ use crate::Code;
 /// The columns of a panel.
 pub(crate) const PANEL: usize = 16;
 
+/// The panels of a strip.
+pub(crate) const STRIP: usize = 4;
+
 /// The bytes of a line.
 pub(crate) const LINE_BYTES: usize = 64;
 
@@ -56,10 +59,13 @@ pub(crate) enum Points {
     OfFloats { has_zeros: bool, are_half: bool },
 }
 
-/// The layout of packed codes. Panels follow each other, and in a panel its groups, each of which has
-/// * the zero points of its columns,
-/// * their scales,
-/// * the lines of codes: in each, 4 bytes for each column, in the order that the rows are multiplied in.
+/// The layout of packed codes. A *strip* is [`STRIP`] panels; the last one has those that are left. Strips follow each other,
+/// and in a strip its groups, each of which has
+/// * for each panel the zero points of its columns, and their scales,
+/// * the lines of codes: the first of each panel, the second of each, and so on. A line has 4 bytes for each column, in the
+///   order that the rows are multiplied in.
+///
+/// So a tile of all panels of a strip reads one stream of memory, from end to end.
 ///
 /// For rows of bytes the 4 bytes of a column lie together. Codes of 4 bits are from 0 to 15, byte `j` having that of number
 /// `j` in its low half and that of number `4 + j` in its high half. Codes of 8 bits are `i8`.
@@ -131,7 +137,7 @@ impl GroupedCodes {
         self.zero_bytes() + PANEL * scale_bytes
     }
 
-    /// The bytes of a group of a panel.
+    /// The bytes of a group of a panel, wherever they are in its strip.
     pub(crate) fn group_bytes(&self) -> usize {
         self.points_bytes() + self.shape.lines() * LINE_BYTES
     }

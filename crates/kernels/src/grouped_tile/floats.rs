@@ -5,7 +5,7 @@
     reason = "tiles are matrices, and read as such"
 )]
 
-use super::{LINE_BYTES, PANEL, Steps};
+use super::{LINE_BYTES, PANEL, STRIP, Steps, Strip};
 use crate::Code;
 use crate::coded::Load;
 use crate::codes::Codes;
@@ -14,8 +14,8 @@ use std::ops::Range;
 /// The most rows of a tile that takes codes: of more, elements are made once for all.
 pub(crate) const MOST_CODED_ROWS: usize = 2;
 
-/// How far ahead of a line the lines of a panel are fetched, in bytes: as far as memory is slow.
-const AHEAD: usize = 16 * LINE_BYTES;
+/// How far ahead of a line codes are fetched, in bytes: as far as memory is slow.
+pub(crate) const AHEAD: usize = 4 << 10;
 
 /// How many times a line has a byte for each column.
 const PARTS: usize = LINE_BYTES / PANEL;
@@ -23,10 +23,12 @@ const PARTS: usize = LINE_BYTES / PANEL;
 /// The operands of a tile.
 pub(crate) struct FloatTile {
     pub(crate) steps: Steps,
-    /// The first panel. The next ones follow.
-    pub(crate) panel: *const u8,
+    /// The panels.
+    pub(crate) strip: Strip,
     /// The rows: a tile of `H` rows takes the first `H`.
     pub(crate) rows: [FloatRow; MOST_CODED_ROWS],
+    /// Where in `out` of a row the columns of each panel begin.
+    pub(crate) places: [usize; STRIP],
     /// How many columns are written: no more than those of all panels.
     pub(crate) columns: usize,
 }
@@ -38,15 +40,15 @@ pub(crate) struct FloatRow {
     pub(crate) elements: *const f32,
     /// The sum of each group, if there are zero points.
     pub(crate) sums: *const f32,
-    /// Where the totals go: of a tile of elements, whole vectors.
+    /// Where the row begins in `out`; of a tile of elements, where its totals go, whole vectors.
     pub(crate) out: *mut f32,
 }
 
 /// Lines of a group of which elements are made.
 pub(crate) struct CodeLines {
-    /// The lines of the first panel, and how much further those of the next one are.
+    /// The first line of the first panel, and how much further its next one is.
     pub(crate) codes: *const u8,
-    pub(crate) panel_bytes: usize,
+    pub(crate) line_step: usize,
     pub(crate) panels: usize,
     /// How many lines each panel has.
     pub(crate) lines: usize,
@@ -60,8 +62,8 @@ pub(crate) struct ElementTile {
     /// The groups: the number of the first one, and how many there are.
     pub(crate) first: usize,
     pub(crate) groups: usize,
-    /// The first panel.
-    pub(crate) panel: *const u8,
+    /// The panels.
+    pub(crate) strip: Strip,
     /// For each `k` of these groups a line of the elements of all panels.
     pub(crate) elements: *const f32,
     /// The rows, where they begin.
@@ -123,28 +125,22 @@ pub(crate) unsafe fn tile<S: Codes, L: Load<S>, const H: usize, const N: usize>(
         for i in 0..H {
             rows[i] = tile.rows[i].elements;
         }
-        let (mut codes, mut number) = (tile.panel, 0);
-        let end = tile.panel.wrapping_add(steps.panel_bytes);
-        let others = (N / vectors - 1) * steps.panel_bytes;
-        for _ in 0..steps.groups {
-            let points = codes;
-            codes = codes.wrapping_add(steps.points_bytes);
+        let line_step = tile.strip.line_step();
+        let mut number = 0;
+        for group in 0..steps.groups {
+            let points = tile.strip.points(&steps, group);
+            let mut codes = tile.strip.lines(&steps, group);
             for _ in 0..steps.row_groups {
                 let mut sums = [[S::zero(); N]; H];
                 for _ in 0..steps.lines {
-                    // After the last lines come those of the panels that follow.
-                    let ahead = match end.addr() - codes.addr() > AHEAD {
-                        true => AHEAD,
-                        false => AHEAD + others,
-                    };
-                    add_line::<S, L, H, N>(codes, steps.panel_bytes, ahead, rows, &mut sums);
-                    codes = codes.wrapping_add(LINE_BYTES);
+                    add_line::<S, L, H, N>(codes, rows, &mut sums);
+                    codes = codes.wrapping_add(line_step);
                     for i in 0..H {
                         rows[i] = rows[i].wrapping_add(PARTS * L::DEPTH);
                     }
                 }
                 for j in 0..N {
-                    let panel = points.wrapping_add(j / vectors * steps.panel_bytes);
+                    let panel = points.wrapping_add(j / vectors * steps.points_bytes);
                     let points = VectorPoints::load::<S>(&steps, panel, j % vectors);
                     for i in 0..H {
                         let row_sum = tile.rows[i].sums.wrapping_add(number);
@@ -157,7 +153,8 @@ pub(crate) unsafe fn tile<S: Codes, L: Load<S>, const H: usize, const N: usize>(
         for i in 0..H {
             for j in 0..N {
                 let count = tile.columns.saturating_sub(j * S::LANES).min(S::LANES);
-                let to = tile.rows[i].out.wrapping_add(j * S::LANES);
+                let place = tile.places[j / vectors] + j % vectors * S::LANES;
+                let to = tile.rows[i].out.wrapping_add(place);
                 match count == S::LANES {
                     true => S::store(to, totals[i][j]),
                     false => S::store_first(to, totals[i][j], count),
@@ -174,8 +171,6 @@ pub(crate) unsafe fn tile<S: Codes, L: Load<S>, const H: usize, const N: usize>(
 #[inline(always)]
 unsafe fn add_line<S: Codes, L: Load<S>, const H: usize, const N: usize>(
     codes: *const u8,
-    panel_bytes: usize,
-    ahead: usize,
     rows: [*const f32; H],
     sums: &mut [[S::V; N]; H],
 ) {
@@ -190,9 +185,9 @@ unsafe fn add_line<S: Codes, L: Load<S>, const H: usize, const N: usize>(
                 }
             }
             for j in 0..N {
-                let line = codes.wrapping_add(j / vectors * panel_bytes);
+                let line = codes.wrapping_add(j / vectors * LINE_BYTES);
                 if part == 0 && j % vectors == 0 {
-                    S::fetch_codes(line.wrapping_add(ahead));
+                    S::fetch_codes(line.wrapping_add(AHEAD));
                 }
                 let loaded = L::load(line.wrapping_add(part * PANEL + j % vectors * S::LANES));
                 for d in 0..L::DEPTH {
@@ -281,20 +276,21 @@ pub(crate) unsafe fn make_elements<S: Codes, L: Load<S>>(lines: &CodeLines) {
     // SAFETY: the caller's.
     unsafe {
         for panel in 0..lines.panels {
-            let codes = lines.codes.wrapping_add(panel * lines.panel_bytes);
+            let mut codes = lines.codes.wrapping_add(panel * LINE_BYTES);
             let mut to = lines.to.wrapping_add(panel * PANEL);
-            let next = codes.wrapping_add(lines.lines * LINE_BYTES);
-            for part in 0..lines.lines * PARTS {
-                if part % PARTS == 0 {
-                    S::fetch_codes(next.wrapping_add(part * PANEL));
-                }
-                for first in (0..PANEL).step_by(S::LANES) {
-                    let loaded = L::load(codes.wrapping_add(part * PANEL + first));
-                    for d in 0..L::DEPTH {
-                        S::store(to.wrapping_add(d * width + first), loaded[d]);
+            let next = lines.lines * lines.line_step;
+            for _ in 0..lines.lines {
+                S::fetch_codes(codes.wrapping_add(next));
+                for part in 0..PARTS {
+                    for first in (0..PANEL).step_by(S::LANES) {
+                        let loaded = L::load(codes.wrapping_add(part * PANEL + first));
+                        for d in 0..L::DEPTH {
+                            S::store(to.wrapping_add(d * width + first), loaded[d]);
+                        }
                     }
+                    to = to.wrapping_add(L::DEPTH * width);
                 }
-                to = to.wrapping_add(L::DEPTH * width);
+                codes = codes.wrapping_add(lines.line_step);
             }
         }
     }
@@ -331,15 +327,14 @@ pub(crate) unsafe fn element_tile<S: Codes, const H: usize, const N: usize>(tile
             for i in 0..H {
                 rows[i] = rows[i].wrapping_add(steps.row_group);
             }
-            let points = number / steps.row_groups * steps.group_bytes;
+            let points = tile.strip.points(&steps, number / steps.row_groups);
             let none = VectorPoints {
                 zero: S::zero(),
                 scale: S::zero(),
             };
             let mut of_vectors = [none; N];
             for j in 0..N {
-                let panel = points + j / vectors * steps.panel_bytes;
-                let panel = tile.panel.wrapping_add(panel);
+                let panel = points.wrapping_add(j / vectors * steps.points_bytes);
                 of_vectors[j] = VectorPoints::load::<S>(&steps, panel, j % vectors);
             }
             // From here on sums are in memory: what follows is too long for the compiler to write it out for each.

@@ -4,10 +4,12 @@
 mod codes;
 pub(crate) mod floats;
 mod rows;
+mod strip;
 
 pub use codes::GroupedRows;
-pub(crate) use codes::{GroupedCodes, LINE_BYTES, PANEL, Points, Shape, Zero, depth};
+pub(crate) use codes::{GroupedCodes, LINE_BYTES, PANEL, Points, STRIP, Shape, Zero, depth};
 pub(crate) use rows::group_sums;
+pub(crate) use strip::Strip;
 
 /// The most rows of a tile.
 pub(crate) const MOST_ROWS: usize = 4;
@@ -15,10 +17,12 @@ pub(crate) const MOST_ROWS: usize = 4;
 /// The operands of a tile.
 pub(crate) struct Tile {
     pub(crate) steps: Steps,
-    /// The first panel. The next ones follow.
-    pub(crate) panel: *const u8,
+    /// The panels.
+    pub(crate) strip: Strip,
     /// The rows: a tile of `H` rows takes the first `H`.
     pub(crate) rows: [TileRow; MOST_ROWS],
+    /// Where in `out` of a row the columns of each panel begin.
+    pub(crate) places: [usize; STRIP],
     /// How many columns are written: no more than those of all panels.
     pub(crate) columns: usize,
 }
@@ -37,6 +41,8 @@ pub(crate) struct Steps {
     pub(crate) points_bytes: usize,
     pub(crate) group_bytes: usize,
     pub(crate) panel_bytes: usize,
+    /// How many panels there are.
+    pub(crate) panels: usize,
     /// Whether groups have scales, and whether points of rows of floats are `f16`.
     pub(crate) has_scales: bool,
     pub(crate) are_half: bool,
@@ -54,6 +60,7 @@ impl Steps {
             points_bytes: codes.points_bytes(),
             group_bytes: codes.group_bytes(),
             panel_bytes: codes.panel_bytes(),
+            panels: shape.panels(),
             has_scales: codes.points_bytes() > codes.zero_bytes(),
             are_half: matches!(codes.points, Points::OfFloats { are_half: true, .. }),
         }
@@ -74,6 +81,7 @@ pub(crate) struct TileRow {
     pub(crate) scales: *const f32,
     /// Minus the sum of each group, times the zero point, with [`Tiles::shift`], if that is the same for all.
     pub(crate) sums: *const i32,
+    /// Where the row begins in `out`.
     pub(crate) out: *mut f32,
 }
 
@@ -150,11 +158,12 @@ unsafe fn tile<const DEPTH: usize, const H: usize>(tile: &Tile) {
     let steps = &tile.steps;
     for row in &tile.rows[..H] {
         let mut totals = [0f32; PANEL];
-        let (mut elements, mut from, mut number) = (row.elements, tile.panel, 0);
-        for _ in 0..steps.groups {
+        let (mut elements, mut number) = (row.elements, 0);
+        for group in 0..steps.groups {
+            let points = tile.strip.points(steps, group);
             let (zeros, scales): (*const i16, *const f32) =
-                (from.cast(), from.wrapping_add(steps.zero_bytes).cast());
-            from = from.wrapping_add(steps.points_bytes);
+                (points.cast(), points.wrapping_add(steps.zero_bytes).cast());
+            let mut from = tile.strip.lines(steps, group);
             for _ in 0..steps.row_groups {
                 // SAFETY: by the contract of `TileFn` each group of the panel has zero points, scales and lines, and the row
                 // has elements, a scale and a sum for each of its groups.
@@ -170,7 +179,7 @@ unsafe fn tile<const DEPTH: usize, const H: usize>(tile: &Tile) {
                     for line in 0..steps.lines {
                         let elements = elements.add(line * DEPTH);
                         add_line::<DEPTH>(&mut sums, &*from.cast(), &*elements.cast());
-                        from = from.add(LINE_BYTES);
+                        from = from.wrapping_add(tile.strip.line_step());
                     }
                     elements = elements.add(steps.row_group);
                     let row_scale = row.scales.add(number).read_unaligned();
@@ -187,7 +196,7 @@ unsafe fn tile<const DEPTH: usize, const H: usize>(tile: &Tile) {
         }
         for (lane, total) in totals.iter().enumerate().take(tile.columns) {
             // SAFETY: as many columns may be written.
-            unsafe { row.out.add(lane).write_unaligned(*total) }
+            unsafe { row.out.add(tile.places[0] + lane).write_unaligned(*total) }
         }
     }
 }

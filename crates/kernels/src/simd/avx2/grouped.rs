@@ -116,20 +116,15 @@ unsafe fn load_shifted(from: *const i16, shift: i16) -> __m128i {
     unsafe { _mm_add_epi16(_mm_loadu_si128(from.cast()), _mm_set1_epi16(shift)) }
 }
 
-/// The vectors of a line of a panel, of which what is so far `ahead` is fetched.
+/// The vectors of a line of a panel.
 ///
 /// # Safety
 /// as [`LineCodes::sums`].
 #[inline(always)]
-unsafe fn load<const H: usize>(
-    lines: &Lines<H>,
-    line: usize,
-    panel: usize,
-    ahead: usize,
-) -> [__m256i; VECTORS] {
+unsafe fn load<const H: usize>(lines: &Lines<H>, line: usize, panel: usize) -> [__m256i; VECTORS] {
     // SAFETY: the caller's.
     unsafe {
-        let from: *const __m256i = lines.line::<V32>(line, panel, ahead).cast();
+        let from: *const __m256i = lines.line::<V32>(line, panel).cast();
         [_mm256_loadu_si256(from), _mm256_loadu_si256(from.add(1))]
     }
 }
@@ -156,10 +151,9 @@ impl Halves {
             let (mask, ones) = (_mm256_set1_epi8(15), _mm256_set1_epi16(1));
             let mut sums = [[_mm256_setzero_si256(); N]; H];
             for line in first..until {
-                let ahead = lines.ahead(line);
                 for panel in 0..N / VECTORS {
                     let j = panel * VECTORS;
-                    let codes = load(lines, line, panel, ahead);
+                    let codes = load(lines, line, panel);
                     for half in 0..2 {
                         let mut halves = codes;
                         for v in 0..VECTORS {
@@ -227,10 +221,9 @@ impl LineCodes for Bytes {
             let ones = _mm256_set1_epi16(1);
             let mut sums = [[_mm256_setzero_si256(); N]; H];
             for line in 0..lines.count {
-                let ahead = lines.ahead(line);
                 for panel in 0..N / VECTORS {
                     let j = panel * VECTORS;
-                    let codes = load(lines, line, panel, ahead);
+                    let codes = load(lines, line, panel);
                     let sizes = [_mm256_abs_epi8(codes[0]), _mm256_abs_epi8(codes[1])];
                     for i in 0..H {
                         let elements = I32::splat(lines.elements(i, 4 * line));

@@ -10,6 +10,7 @@
 pub(super) mod words;
 
 use crate::codes::Codes;
+use crate::grouped_tile::floats::AHEAD;
 use crate::grouped_tile::{LINE_BYTES, PANEL, Steps, Tile};
 use crate::lanes::Simd;
 
@@ -52,47 +53,27 @@ type FloatsOf<C> = <<C as LineCodes>::Integers as Integers>::Floats;
 
 type Totals<C> = <FloatsOf<C> as Simd>::V;
 
-/// How many lines ahead of those that a tile takes the lines of a panel are fetched: as far as memory is slow.
-const AHEAD: usize = 16;
-
 /// Lines of a group.
 pub(super) struct Lines<const H: usize> {
-    /// The first line of the first panel, and how much further that of the next one is.
+    /// The first line of the first panel, and how much further its next one is.
     codes: *const u8,
-    panel_step: usize,
+    line_step: usize,
     /// The elements of each row.
     rows: [*const i8; H],
     /// How many lines there are.
     pub(super) count: usize,
-    /// How many lines the first panel has left, and how much further the panels after the tile's are than those after it.
-    left: usize,
-    others: usize,
 }
 
 impl<const H: usize> Lines<H> {
-    /// How far ahead of a line the panels are fetched: after their last lines come those of the panels that follow.
-    #[inline(always)]
-    pub(super) fn ahead(&self, line: usize) -> usize {
-        match line + AHEAD < self.left {
-            true => AHEAD * LINE_BYTES,
-            false => AHEAD * LINE_BYTES + self.others,
-        }
-    }
-
-    /// Where a line of a panel is. What is so far `ahead` of it is fetched.
+    /// Where a line of a panel is. What is [`AHEAD`] of it is fetched.
     ///
     /// # Safety
     /// The machine has the instructions of `F`.
     #[inline(always)]
-    pub(super) unsafe fn line<F: Codes>(
-        &self,
-        line: usize,
-        panel: usize,
-        ahead: usize,
-    ) -> *const u8 {
-        let from = (self.codes).wrapping_add(panel * self.panel_step + line * LINE_BYTES);
+    pub(super) unsafe fn line<F: Codes>(&self, line: usize, panel: usize) -> *const u8 {
+        let from = (self.codes).wrapping_add(line * self.line_step + panel * LINE_BYTES);
         // SAFETY: the caller's; fetching reads nothing.
-        unsafe { F::fetch_codes(from.wrapping_add(ahead)) }
+        unsafe { F::fetch_codes(from.wrapping_add(AHEAD)) }
         from
     }
 
@@ -123,33 +104,32 @@ pub(super) unsafe fn tile<C: LineCodes, const H: usize, const N: usize>(tile: &T
         for i in 0..H {
             rows[i] = tile.rows[i].elements;
         }
-        let (mut codes, mut number) = (tile.panel, 0);
-        let end = tile.panel.wrapping_add(steps.panel_bytes);
-        for _ in 0..steps.groups {
-            let points = codes;
-            codes = codes.wrapping_add(steps.points_bytes);
+        let line_step = tile.strip.line_step();
+        let mut number = 0;
+        for group in 0..steps.groups {
+            let points = tile.strip.points(&steps, group);
+            let mut codes = tile.strip.lines(&steps, group);
             for _ in 0..steps.row_groups {
                 let lines = Lines {
                     codes,
-                    panel_step: steps.panel_bytes,
+                    line_step,
                     rows,
                     count: steps.lines,
-                    left: (end.addr() - codes.addr()) / LINE_BYTES,
-                    others: (N / vectors - 1) * steps.panel_bytes,
                 };
                 let sums = C::sums::<H, N>(&lines);
                 add_group::<C, H, N>(tile, points, number, sums, &mut totals);
                 for i in 0..H {
                     rows[i] = rows[i].wrapping_add(steps.row_group);
                 }
-                codes = codes.wrapping_add(steps.lines * LINE_BYTES);
+                codes = codes.wrapping_add(steps.lines * line_step);
                 number += 1;
             }
         }
         for i in 0..H {
             for j in 0..N {
                 let count = tile.columns.saturating_sub(j * lanes).min(lanes);
-                let to = tile.rows[i].out.wrapping_add(j * lanes);
+                let place = tile.places[j / vectors] + j % vectors * lanes;
+                let to = tile.rows[i].out.wrapping_add(place);
                 match count == lanes {
                     true => FloatsOf::<C>::store(to, totals[i][j]),
                     false => FloatsOf::<C>::store_first(to, totals[i][j], count),
@@ -183,7 +163,7 @@ unsafe fn add_group<C: LineCodes, const H: usize, const N: usize>(
     let (scales, scales_step): (*const f32, usize) = match steps.has_scales {
         true => (
             points.wrapping_add(steps.zero_bytes).cast(),
-            steps.panel_bytes,
+            steps.points_bytes,
         ),
         false => (ONES.as_ptr(), 0),
     };
@@ -234,7 +214,7 @@ unsafe fn add_group<C: LineCodes, const H: usize, const N: usize>(
 fn zeros_of(points: *const u8, steps: &Steps, j: usize, lanes: usize) -> *const i16 {
     let place = j * lanes;
     let panel: *const i16 = points
-        .wrapping_add(place / PANEL * steps.panel_bytes)
+        .wrapping_add(place / PANEL * steps.points_bytes)
         .cast();
     panel.wrapping_add(place % PANEL)
 }

@@ -43,9 +43,8 @@ impl<W: Words> LineCodes for HalvesOfWords<W> {
         unsafe {
             let mut sums = [[[W::zero(); N]; H]; 2];
             for line in 0..lines.count {
-                let ahead = lines.ahead(line);
                 for panel in 0..N / vectors::<W>() {
-                    let from = lines.line::<W::Floats>(line, panel, ahead);
+                    let from = lines.line::<W::Floats>(line, panel);
                     for v in 0..vectors::<W>() {
                         let j = panel * vectors::<W>() + v;
                         let bytes = v * size_of::<W::V>();
@@ -84,9 +83,8 @@ impl<W: Words> LineCodes for BytesOfWords<W> {
         unsafe {
             let mut sums = [[W::zero(); N]; H];
             for line in 0..lines.count {
-                let ahead = lines.ahead(line);
                 for panel in 0..N / vectors::<W>() {
-                    let from = lines.line::<W::Floats>(line, panel, ahead);
+                    let from = lines.line::<W::Floats>(line, panel);
                     for v in 0..vectors::<W>() {
                         let j = panel * vectors::<W>() + v;
                         let bytes = v * size_of::<W::V>();
