@@ -219,11 +219,15 @@ impl Kernels {
                 pieces: 1,
             }));
         }
-        let packed = || self.contraction(k, values, slots, settings);
-        let has_symbols = |c: &SymbolicKernel| c.kernel.stages.nest.is_symbolic();
-        let packed = match has_symbols(symbolic) || self.consumers(k).any(has_symbols) {
-            true => packed(),
-            false => symbolic.contraction.get_or_init(packed).clone(),
+        let packed = match symbolic.contraction.get() {
+            Some(packed) => packed.clone(),
+            None => {
+                let packed = self.contraction(k, values, slots, settings);
+                if self.is_same_for_all(k, packed.as_deref()) {
+                    symbolic.contraction.get_or_init(|| packed.clone());
+                }
+                packed
+            }
         };
         if let Some(packed) = packed {
             return Ok(Some(Engine::Contraction(packed)));
@@ -241,6 +245,14 @@ impl Kernels {
             function,
             pieces: 1,
         }))
+    }
+
+    /// Whether the contraction kernel that kernel `k` has is the one for all numbers.
+    fn is_same_for_all(&self, k: usize, packed: Option<&PackedContraction>) -> bool {
+        let has_symbols = |c: &SymbolicKernel| c.kernel.stages.nest.is_symbolic();
+        let is_fitted = packed.is_none_or(PackedContraction::is_fitted);
+        let depends_on_others = is_fitted && self.consumers(k).any(has_symbols);
+        !depends_on_others && !has_symbols(&self.all[k])
     }
 
     /// The contraction kernel for kernel `k`, if there is one.

@@ -59,6 +59,11 @@ impl PackedContraction {
         })
     }
 
+    /// Whether it was made to fit the kernels that use its results.
+    pub(crate) fn is_fitted(&self) -> bool {
+        !matches!(self.kind, ContractionKind::Grouped(_))
+    }
+
     /// The same contraction in `step`, which has the same form but may have other constants; `None` if it has to be made anew.
     pub(crate) fn in_step(
         &self,
