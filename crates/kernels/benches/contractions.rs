@@ -413,7 +413,12 @@ fn grouped_from_memory(
         k_step: 1,
         coding_group,
     };
-    for isa in [Isa::Avx512, Isa::AvxVnni, Isa::Avx2] {
+    // Rows of floats are multiplied by AVX2 where bytes are by AVX-VNNI.
+    let isas: &[Isa] = match row_type {
+        GroupedRows::Bytes => &[Isa::Avx512, Isa::AvxVnni, Isa::Avx2],
+        GroupedRows::Floats => &[Isa::Avx512, Isa::Avx2],
+    };
+    for &isa in isas {
         let Ok(product) = GroupedProduct::new(&problem, isa) else {
             continue;
         };

@@ -5,7 +5,7 @@ use super::operands::{Operands, are_in_strip, place, places};
 use crate::axes::Axes;
 use crate::geometry::parts;
 use crate::grouped_tile::floats::{
-    CodeLines, CodeTiles, ElementTile, ElementTileFn, FloatRow, FloatTile, FloatTiles,
+    CodeLines, CodeTiles, ElementTile, ElementTileFn, FloatRow, FloatTile, FloatTiles, MADE_PANELS,
     MOST_CODED_ROWS,
 };
 use crate::grouped_tile::{PANEL, Strip};
@@ -40,7 +40,7 @@ impl Tiling {
     /// Of rows of which `out` has elements, or none.
     pub(super) fn new(isa: Isa, group: usize, rows: &Axes<3>, has_elements: bool) -> Tiling {
         let tiles = simd::float_tiles(isa);
-        let bytes = (tiles.elements.len() * PANEL * size_of::<f32>()).saturating_mul(group);
+        let bytes = (MADE_PANELS * PANEL * size_of::<f32>()).saturating_mul(group);
         let makes_elements = has_elements && rows.points() > MOST_CODED_ROWS;
         let count = if makes_elements { rows.points() } else { 0 };
         Tiling {
@@ -55,7 +55,7 @@ impl Tiling {
     /// How many panels are taken at once where there are as many rows.
     pub(super) fn panels_of(&self, code: Code, rows: usize) -> usize {
         match self.makes_elements {
-            true => self.tiles.elements.len(),
+            true => MADE_PANELS,
             false => (self.tiles.of)(code).wide[rows.clamp(1, MOST_CODED_ROWS) - 1].0,
         }
     }
@@ -63,7 +63,7 @@ impl Tiling {
     /// The memory of a task that takes `rows` at a time.
     pub(super) fn worker(&self, rows: usize) -> Worker {
         let width = match self.makes_elements {
-            true => self.tiles.elements.len() * PANEL,
+            true => MADE_PANELS * PANEL,
             false => 0,
         };
         Worker {
@@ -177,10 +177,9 @@ impl Run<'_> {
             stop,
             ..
         } = self.operands;
-        let at_once = self.tiling.tiles.elements.len();
         let groups = steps.groups * steps.row_groups;
-        for first in panels.clone().step_by(at_once) {
-            let panels = at_once.min(panels.end - first);
+        for first in panels.clone().step_by(MADE_PANELS) {
+            let panels = MADE_PANELS.min(panels.end - first);
             let strip = Strip::of(&steps, packed, first);
             let mut number = 0;
             while number < groups {
@@ -241,28 +240,34 @@ impl Run<'_> {
     /// # Safety
     /// as [`block`](Run::block).
     unsafe fn add(&self, block: Range<usize>, groups: Range<usize>, strip: Strip, panels: usize) {
-        let tiles: &[ElementTileFn] = self.tiling.tiles.elements[panels - 1];
-        for part in parts(block.len(), block.len().div_ceil(tiles.len())) {
-            let row = |number: usize| {
-                // Tiles of fewer rows do not look at the others.
-                let number = (part.start + number).min(part.end - 1);
-                let [elements, sums, _] = self.row(block.start + number);
-                FloatRow {
-                    elements,
-                    sums,
-                    out: self.totals(number, panels),
-                }
-            };
-            let tile = ElementTile {
-                steps: self.operands.steps,
-                first: groups.start,
-                groups: groups.len(),
-                strip,
-                elements: self.worker,
-                rows: std::array::from_fn(row),
-            };
-            // SAFETY: the caller's; the tile is for as many rows and panels.
-            unsafe { tiles[part.len() - 1](&tile) }
+        let at_once = self.tiling.tiles.elements.len();
+        for first in (0..panels).step_by(at_once) {
+            let tiles: &[ElementTileFn] =
+                self.tiling.tiles.elements[at_once.min(panels - first) - 1];
+            let column = first * PANEL;
+            for part in parts(block.len(), block.len().div_ceil(tiles.len())) {
+                let row = |number: usize| {
+                    // Tiles of fewer rows do not look at the others.
+                    let number = (part.start + number).min(part.end - 1);
+                    let [elements, sums, _] = self.row(block.start + number);
+                    FloatRow {
+                        elements,
+                        sums,
+                        out: self.totals(number, panels).wrapping_add(column),
+                    }
+                };
+                let tile = ElementTile {
+                    steps: self.operands.steps,
+                    first: groups.start,
+                    groups: groups.len(),
+                    strip: strip.skip(first),
+                    elements: self.worker.wrapping_add(column),
+                    width: panels * PANEL,
+                    rows: std::array::from_fn(row),
+                };
+                // SAFETY: the caller's; the tile is for as many rows and panels.
+                unsafe { tiles[part.len() - 1](&tile) }
+            }
         }
     }
 

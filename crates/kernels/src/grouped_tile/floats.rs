@@ -64,11 +64,15 @@ pub(crate) struct ElementTile {
     pub(crate) groups: usize,
     /// The panels.
     pub(crate) strip: Strip,
-    /// For each `k` of these groups a line of the elements of all panels.
+    /// For each `k` of these groups a line of the elements of all panels, and how far it is from one to the next.
     pub(crate) elements: *const f32,
+    pub(crate) width: usize,
     /// The rows, where they begin.
     pub(crate) rows: [FloatRow; MOST_TILE_ROWS],
 }
+
+/// The panels of which elements are made at once, where a strip has as many.
+pub(crate) const MADE_PANELS: usize = STRIP / 2;
 
 /// The most rows of a tile of elements.
 pub(crate) const MOST_TILE_ROWS: usize = 8;
@@ -84,7 +88,7 @@ pub(crate) struct FloatTiles {
     pub(crate) name: &'static str,
     /// The tiles for codes of a type, which is one of integers.
     pub(crate) of: fn(Code) -> CodeTiles,
-    /// The tiles of elements: for each number of panels of which elements are made at once, for each number of rows.
+    /// The tiles of elements: for each number of panels, for each number of rows.
     pub(crate) elements: &'static [&'static [ElementTileFn]],
 }
 
@@ -110,12 +114,14 @@ impl std::fmt::Debug for FloatTiles {
     }
 }
 
-/// The tile of `H` rows and `N` vectors of columns.
+/// The tile of `H` rows and `N` vectors of columns, of which `P` at a time, those of whole panels, have the sums of a group.
 ///
 /// # Safety
 /// as [`FloatTileFn`].
 #[inline(always)]
-pub(crate) unsafe fn tile<S: Codes, L: Load<S>, const H: usize, const N: usize>(tile: &FloatTile) {
+pub(crate) unsafe fn tile<S: Codes, L: Load<S>, const H: usize, const N: usize, const P: usize>(
+    tile: &FloatTile,
+) {
     let steps = tile.steps;
     let vectors = PANEL / S::LANES;
     // SAFETY: by the contract of `FloatTileFn` all that is read and written here may be.
@@ -131,21 +137,37 @@ pub(crate) unsafe fn tile<S: Codes, L: Load<S>, const H: usize, const N: usize>(
             let points = tile.strip.points(&steps, group);
             let mut codes = tile.strip.lines(&steps, group);
             for _ in 0..steps.row_groups {
-                let mut sums = [[S::zero(); N]; H];
-                for _ in 0..steps.lines {
-                    add_line::<S, L, H, N>(codes, rows, &mut sums);
-                    codes = codes.wrapping_add(line_step);
-                    for i in 0..H {
-                        rows[i] = rows[i].wrapping_add(PARTS * L::DEPTH);
+                for first in (0..N).step_by(P) {
+                    let mut sums = [[S::zero(); P]; H];
+                    // Parts of a group fetch the next one without gaps, one after the other.
+                    let panel = first / vectors;
+                    let mut ahead =
+                        codes.wrapping_add(steps.lines * (line_step + panel * LINE_BYTES));
+                    let mut codes = codes.wrapping_add(panel * LINE_BYTES);
+                    let mut k = 0;
+                    for _ in 0..steps.lines {
+                        if P == N {
+                            ahead = codes.wrapping_add(AHEAD);
+                        }
+                        add_line::<S, L, H, P>(codes, ahead, rows, k, &mut sums);
+                        codes = codes.wrapping_add(line_step);
+                        ahead = ahead.wrapping_add(P / vectors * LINE_BYTES);
+                        k += PARTS * L::DEPTH;
+                    }
+                    for j in 0..P {
+                        let panel = panel + j / vectors;
+                        let panel = points.wrapping_add(panel * steps.points_bytes);
+                        let points = VectorPoints::load::<S>(&steps, panel, j % vectors);
+                        for i in 0..H {
+                            let row_sum = tile.rows[i].sums.wrapping_add(number);
+                            let total = totals[i].as_mut_ptr().add(first + j);
+                            *total = points.add::<S>(&steps, sums[i][j], row_sum, *total);
+                        }
                     }
                 }
-                for j in 0..N {
-                    let panel = points.wrapping_add(j / vectors * steps.points_bytes);
-                    let points = VectorPoints::load::<S>(&steps, panel, j % vectors);
-                    for i in 0..H {
-                        let row_sum = tile.rows[i].sums.wrapping_add(number);
-                        totals[i][j] = points.add::<S>(&steps, sums[i][j], row_sum, totals[i][j]);
-                    }
+                codes = codes.wrapping_add(steps.lines * line_step);
+                for i in 0..H {
+                    rows[i] = rows[i].wrapping_add(steps.row_group);
                 }
                 number += 1;
             }
@@ -164,14 +186,16 @@ pub(crate) unsafe fn tile<S: Codes, L: Load<S>, const H: usize, const N: usize>(
     }
 }
 
-/// Adds the products of a line of each panel.
+/// Adds the products of a line of each panel with elements of rows from number `k` on, and fetches as many lines `ahead`.
 ///
 /// # Safety
 /// as [`tile`]; the lines may be read, and as many elements of rows as they have `k`.
 #[inline(always)]
 unsafe fn add_line<S: Codes, L: Load<S>, const H: usize, const N: usize>(
     codes: *const u8,
+    ahead: *const u8,
     rows: [*const f32; H],
+    k: usize,
     sums: &mut [[S::V; N]; H],
 ) {
     let vectors = PANEL / S::LANES;
@@ -181,17 +205,17 @@ unsafe fn add_line<S: Codes, L: Load<S>, const H: usize, const N: usize>(
             let mut elements = [[S::zero(); 2]; H];
             for i in 0..H {
                 for d in 0..L::DEPTH {
-                    elements[i][d] = S::splat(rows[i].wrapping_add(part * L::DEPTH + d));
+                    elements[i][d] = S::splat(rows[i].wrapping_add(k + part * L::DEPTH + d));
                 }
             }
             for j in 0..N {
                 let line = codes.wrapping_add(j / vectors * LINE_BYTES);
                 if part == 0 && j % vectors == 0 {
-                    S::fetch_codes(line.wrapping_add(AHEAD));
+                    S::fetch_codes(ahead.wrapping_add(j / vectors * LINE_BYTES));
                 }
                 let loaded = L::load(line.wrapping_add(part * PANEL + j % vectors * S::LANES));
-                for d in 0..L::DEPTH {
-                    for i in 0..H {
+                for i in 0..H {
+                    for d in 0..L::DEPTH {
                         sums[i][j] = S::fma(elements[i][d], loaded[d], sums[i][j]);
                     }
                 }
@@ -322,7 +346,7 @@ pub(crate) unsafe fn element_tile<S: Codes, const H: usize, const N: usize>(tile
                 // Two loops: the compiler leaves longer ones as they are.
                 add_rows::<S, H, N>(&mut sums, 0..H / 2, &columns, &rows, k);
                 add_rows::<S, H, N>(&mut sums, H / 2..H, &columns, &rows, k);
-                elements = elements.wrapping_add(N * S::LANES);
+                elements = elements.wrapping_add(tile.width);
             }
             for i in 0..H {
                 rows[i] = rows[i].wrapping_add(steps.row_group);
@@ -383,11 +407,11 @@ unsafe fn add_rows<S: Codes, const H: usize, const N: usize>(
     }
 }
 
-/// Defines the [`FloatTiles`] of an instruction set: its attribute, the vectors of a panel, for one row and for two the vectors
-/// of a tile of several panels, and for each number of panels of which elements are made at once the vectors, and the rows that
-/// registers are enough for.
+/// Defines the [`FloatTiles`] of an instruction set: its attribute, the vectors of a panel and those of a tile of several panels,
+/// for one row and for two how many of these have sums at a time, and for each number of panels of a tile of elements
+/// the vectors, and the rows that registers are enough for.
 macro_rules! define_float_tiles {
-    ($name:ident, $module:ident, $label:literal, $simd:ty, $feature:meta, $vectors:literal, wide [$one:literal $two:literal], made $($n:literal [$($h:literal)+])+) => {
+    ($name:ident, $module:ident, $label:literal, $simd:ty, $feature:meta, $vectors:literal, wide $wide:literal [$one:literal $two:literal], made $($n:literal [$($h:literal)+])+) => {
         mod $module {
             use super::*;
             use crate::Code;
@@ -399,9 +423,11 @@ macro_rules! define_float_tiles {
             /// # Safety
             /// as [`floats::FloatTileFn`].
             #[$feature]
-            unsafe fn tile<L: Load<$simd>, const H: usize, const N: usize>(tile: &FloatTile) {
+            unsafe fn tile<L: Load<$simd>, const H: usize, const N: usize, const P: usize>(
+                tile: &FloatTile,
+            ) {
                 // SAFETY: the caller's.
-                unsafe { floats::tile::<$simd, L, H, N>(tile) }
+                unsafe { floats::tile::<$simd, L, H, N, P>(tile) }
             }
 
             /// # Safety
@@ -425,10 +451,10 @@ macro_rules! define_float_tiles {
             const fn tiles<L: Load<$simd>>() -> CodeTiles {
                 CodeTiles {
                     wide: [
-                        ($one / $vectors, tile::<L, 1, $one>),
-                        ($two / $vectors, tile::<L, 2, $two>),
+                        ($wide / $vectors, tile::<L, 1, $wide, $one>),
+                        ($wide / $vectors, tile::<L, 2, $wide, $two>),
                     ],
-                    narrow: [tile::<L, 1, $vectors>, tile::<L, 2, $vectors>],
+                    narrow: [tile::<L, 1, $vectors, $vectors>, tile::<L, 2, $vectors, $vectors>],
                     make: make_elements::<L>,
                 }
             }

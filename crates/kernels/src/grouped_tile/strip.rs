@@ -24,6 +24,14 @@ impl Strip {
         }
     }
 
+    /// The panels from number `more` of these on.
+    pub(crate) fn skip(&self, more: usize) -> Strip {
+        Strip {
+            first: self.first + more,
+            ..*self
+        }
+    }
+
     /// Where a group of the first panel has its zero points and scales. Those of the next panel are
     /// [`points_bytes`](Steps::points_bytes) further.
     #[inline(always)]

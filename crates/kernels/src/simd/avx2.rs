@@ -475,5 +475,5 @@ define_byte_engine!(
 define_float_tiles!(
     FLOATS, float_tiles, "avx2", V32,
     target_feature(enable = "avx2,f16c,fma,bmi1,bmi2"),
-    2, wide [8 4], made 2 [1 2 3 4 5 6]
+    2, wide 8 [8 4], made 2 [1 2 3 4 5 6]
 );

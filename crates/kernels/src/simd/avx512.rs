@@ -534,5 +534,5 @@ bytes!(U8I8, u8i8_tiles, Bytes<false>);
 define_float_tiles!(
     FLOATS, float_tiles, "avx512", V32,
     target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,f16c,fma,bmi1,bmi2"),
-    1, wide [4 4], made 1 [1 2 3 4 5 6 7 8] 2 [1 2 3 4 5 6 7 8]
+    1, wide 4 [4 4], made 1 [1 2 3 4 5 6 7 8] 2 [1 2 3 4 5 6 7 8]
 );

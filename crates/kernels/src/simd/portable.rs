@@ -261,5 +261,5 @@ define_byte_engine!(
 define_float_tiles!(
     FLOATS, float_tiles, "portable", V32,
     cfg_attr(not(target_arch = "x86_64"), inline(never)),
-    2, wide [2 2], made 2 [1 2]
+    2, wide 2 [2 2], made 2 [1 2]
 );

@@ -32,6 +32,8 @@ pub(crate) unsafe fn coded_tile<
         let (mut left, mut left_in_group) = (tile.k, 0);
         let mut points = [[Lanes([0.0; MOST_LANES]); 2]; N];
         let line_bytes = WIDTH * S::LANES * L::BYTES;
+        let panels = N / WIDTH;
+        let ahead = BYTES_AHEAD / panels;
         while left > 0 {
             if left_in_group == 0 {
                 left_in_group = tile.group;
@@ -45,16 +47,16 @@ pub(crate) unsafe fn coded_tile<
             }
             let count = left.min(left_in_group).min(FETCHED_TOGETHER);
             // After the last lines come those of the panels that follow.
-            let is_last = left / L::DEPTH * line_bytes <= CODES_AHEAD;
+            let is_last = left / L::DEPTH * line_bytes <= ahead;
             let others = if is_last {
-                (N / WIDTH - 1) * tile.panel_step
+                (panels - 1) * tile.panel_step
             } else {
                 0
             };
             let line = CodedLine::<S, L, E, H, N, WIDTH> {
                 tile,
                 points: points.as_ptr(),
-                ahead: CODES_AHEAD + others,
+                ahead: ahead + others,
                 load: PhantomData,
             };
             for _ in 0..count / L::DEPTH {
@@ -72,8 +74,8 @@ pub(crate) unsafe fn coded_tile<
     }
 }
 
-/// How many bytes ahead of those that a tile takes codes of a panel are fetched: as far as memory is slow.
-const CODES_AHEAD: usize = 1 << 10;
+/// How many bytes ahead of those that a tile takes codes are fetched, of all its panels together: as far as memory is slow.
+const BYTES_AHEAD: usize = 8 << 10;
 
 /// The most `k` between two looks at what is fetched; even.
 const FETCHED_TOGETHER: usize = 64;

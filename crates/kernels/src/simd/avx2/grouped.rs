@@ -1,4 +1,4 @@
-//! Tiles of rows of bytes by packed codes: 8 vectors of sums, two to a panel and row.
+//! Tiles of rows of bytes by packed codes: at most 8 vectors of sums at a time, two to a panel and row.
 
 #![allow(
     clippy::needless_range_loop,
@@ -16,19 +16,19 @@ macro_rules! define_tiles {
     ($name:literal, $feature:meta) => {
         const fn tiles<C: LineCodes>() -> Tiles {
             let narrow: [TileFn; MOST_ROWS] = [
-                tile::<C, 1, 2>,
-                tile::<C, 2, 2>,
-                tile::<C, 3, 2>,
-                tile::<C, 4, 2>,
+                tile::<C, 1, 2, 2>,
+                tile::<C, 2, 2, 2>,
+                tile::<C, 3, 2, 2>,
+                tile::<C, 4, 2, 2>,
             ];
             Tiles {
                 name: $name,
                 shift: C::SHIFT,
                 wide: [
-                    (4, tile::<C, 1, 8>),
-                    (2, tile::<C, 2, 4>),
-                    (1, narrow[2]),
-                    (1, narrow[3]),
+                    (4, tile::<C, 1, 8, 8>),
+                    (4, tile::<C, 2, 8, 4>),
+                    (4, tile::<C, 3, 8, 2>),
+                    (4, tile::<C, 4, 8, 2>),
                 ],
                 narrow,
                 group_sums,
@@ -40,9 +40,9 @@ macro_rules! define_tiles {
         /// # Safety
         /// as that; the machine has the instructions.
         #[$feature]
-        unsafe fn tile<C: LineCodes, const H: usize, const N: usize>(tile: &Tile) {
+        unsafe fn tile<C: LineCodes, const H: usize, const N: usize, const P: usize>(tile: &Tile) {
             // SAFETY: the caller's.
-            unsafe { grouped::tile::<C, H, N>(tile) }
+            unsafe { grouped::tile::<C, H, N, P>(tile) }
         }
     };
 }

@@ -16,19 +16,19 @@ pub(in crate::simd) static BYTES: Tiles = tiles::<BytesOfWords<I32>>();
 
 const fn tiles<C: LineCodes>() -> Tiles {
     let narrow: [TileFn; MOST_ROWS] = [
-        tile::<C, 1, 1>,
-        tile::<C, 2, 1>,
-        tile::<C, 3, 1>,
-        tile::<C, 4, 1>,
+        tile::<C, 1, 1, 1>,
+        tile::<C, 2, 1, 1>,
+        tile::<C, 3, 1, 1>,
+        tile::<C, 4, 1, 1>,
     ];
     Tiles {
         name: "avx512",
         shift: C::SHIFT,
         wide: [
-            (4, tile::<C, 1, 4>),
-            (4, tile::<C, 2, 4>),
-            (4, tile::<C, 3, 4>),
-            (4, tile::<C, 4, 4>),
+            (4, tile::<C, 1, 4, 4>),
+            (4, tile::<C, 2, 4, 4>),
+            (4, tile::<C, 3, 4, 4>),
+            (4, tile::<C, 4, 4, 4>),
         ],
         narrow,
         group_sums,
@@ -40,9 +40,9 @@ const fn tiles<C: LineCodes>() -> Tiles {
 /// # Safety
 /// as that; the machine has the instructions.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,bmi1,bmi2")]
-unsafe fn tile<C: LineCodes, const H: usize, const N: usize>(tile: &Tile) {
+unsafe fn tile<C: LineCodes, const H: usize, const N: usize, const P: usize>(tile: &Tile) {
     // SAFETY: the caller's.
-    unsafe { grouped::tile::<C, H, N>(tile) }
+    unsafe { grouped::tile::<C, H, N, P>(tile) }
 }
 
 /// 16 lanes of `i32`.

@@ -58,6 +58,9 @@ pub(super) struct Lines<const H: usize> {
     /// The first line of the first panel, and how much further its next one is.
     codes: *const u8,
     line_step: usize,
+    /// What is fetched meanwhile, 64 bytes for each line of each of so many panels; `None`: what is [`AHEAD`] of a line.
+    ahead: Option<*const u8>,
+    panels: usize,
     /// The elements of each row.
     rows: [*const i8; H],
     /// How many lines there are.
@@ -65,15 +68,19 @@ pub(super) struct Lines<const H: usize> {
 }
 
 impl<const H: usize> Lines<H> {
-    /// Where a line of a panel is. What is [`AHEAD`] of it is fetched.
+    /// Where a line of a panel is. As much is fetched as it has.
     ///
     /// # Safety
     /// The machine has the instructions of `F`.
     #[inline(always)]
     pub(super) unsafe fn line<F: Codes>(&self, line: usize, panel: usize) -> *const u8 {
         let from = (self.codes).wrapping_add(line * self.line_step + panel * LINE_BYTES);
+        let ahead = match self.ahead {
+            Some(ahead) => ahead.wrapping_add((line * self.panels + panel) * LINE_BYTES),
+            None => from.wrapping_add(AHEAD),
+        };
         // SAFETY: the caller's; fetching reads nothing.
-        unsafe { F::fetch_codes(from.wrapping_add(AHEAD)) }
+        unsafe { F::fetch_codes(ahead) }
         from
     }
 
@@ -89,12 +96,14 @@ impl<const H: usize> Lines<H> {
     }
 }
 
-/// The tile of `H` rows and `N` vectors of columns.
+/// The tile of `H` rows and `N` vectors of columns, of which `P` at a time, those of whole panels, have the sums of a group.
 ///
 /// # Safety
 /// as [`TileFn`](crate::grouped_tile::TileFn).
 #[inline(always)]
-pub(super) unsafe fn tile<C: LineCodes, const H: usize, const N: usize>(tile: &Tile) {
+pub(super) unsafe fn tile<C: LineCodes, const H: usize, const N: usize, const P: usize>(
+    tile: &Tile,
+) {
     let steps = tile.steps;
     let (lanes, vectors) = (FloatsOf::<C>::LANES, PANEL / FloatsOf::<C>::LANES);
     // SAFETY: by the contract of `TileFn` all that is read and written here may be.
@@ -110,14 +119,25 @@ pub(super) unsafe fn tile<C: LineCodes, const H: usize, const N: usize>(tile: &T
             let points = tile.strip.points(&steps, group);
             let mut codes = tile.strip.lines(&steps, group);
             for _ in 0..steps.row_groups {
-                let lines = Lines {
-                    codes,
-                    line_step,
-                    rows,
-                    count: steps.lines,
-                };
-                let sums = C::sums::<H, N>(&lines);
-                add_group::<C, H, N>(tile, points, number, sums, &mut totals);
+                for first in (0..N).step_by(P) {
+                    let panel = first / vectors;
+                    let lines = Lines {
+                        codes: codes.wrapping_add(panel * LINE_BYTES),
+                        line_step,
+                        // Parts of a group fetch the next one without gaps, one after the other.
+                        ahead: (P < N).then(|| {
+                            let more = steps.lines * (line_step + panel * LINE_BYTES);
+                            codes.wrapping_add(more)
+                        }),
+                        panels: P / vectors,
+                        rows,
+                        count: steps.lines,
+                    };
+                    let sums = C::sums::<H, P>(&lines);
+                    let points = points.wrapping_add(panel * steps.points_bytes);
+                    let totals = totals.each_mut().map(|all| all.as_mut_ptr().add(first));
+                    add_group::<C, H, P>(tile, points, number, sums, totals);
+                }
                 for i in 0..H {
                     rows[i] = rows[i].wrapping_add(steps.row_group);
                 }
@@ -145,8 +165,8 @@ const SHORT: usize = i16::MAX as usize / 127;
 /// The scales where there are none.
 static ONES: [f32; PANEL] = [1.0; PANEL];
 
-/// Adds the sums of group `number` of the rows to the totals, scaled; `points` are the zero points and scales of the first
-/// panel.
+/// Adds the sums of group `number` of the rows to the totals, scaled; `points` are the zero points and scales of the first of
+/// their panels, and `totals` where those of each row begin.
 ///
 /// # Safety
 /// as [`tile`].
@@ -156,7 +176,7 @@ unsafe fn add_group<C: LineCodes, const H: usize, const N: usize>(
     points: *const u8,
     number: usize,
     mut sums: [[Sums<C>; N]; H],
-    totals: &mut [[Totals<C>; N]; H],
+    totals: [*mut Totals<C>; H],
 ) {
     let steps = &tile.steps;
     let (lanes, vectors) = (FloatsOf::<C>::LANES, PANEL / FloatsOf::<C>::LANES);
@@ -203,7 +223,8 @@ unsafe fn add_group<C: LineCodes, const H: usize, const N: usize>(
             for i in 0..H {
                 let scaled = FloatsOf::<C>::mul(C::Integers::floats(sums[i][j]), scale);
                 let row_scale = FloatsOf::<C>::splat(tile.rows[i].scales.wrapping_add(number));
-                totals[i][j] = FloatsOf::<C>::fma(row_scale, scaled, totals[i][j]);
+                let total = totals[i].add(j);
+                *total = FloatsOf::<C>::fma(row_scale, scaled, *total);
             }
         }
     }
