@@ -40,20 +40,30 @@ pub(crate) unsafe fn across_tile<
                 lines[j][lane] = tile.columns.wrapping_add(point);
             }
         }
+        // Where the lines of as many columns as these begin after them, if they follow each other equally far apart.
+        let at =
+            |number: usize| *tile.column_points.add(number.min(tile.column_count - 1)) as usize;
+        let next = (at(N * LANES - 1) + at(1)).wrapping_sub(2 * at(0));
         let mut sums = start::<S, H, N>(tile, &parts);
         let whole = tile.k / LANES * LANES;
         for k in (0..whole).step_by(LANES) {
-            add_squares::<S, H, N, LANES>(tile, &lines, &mut sums, k, LANES);
+            // At the end of their lines, the beginning of these.
+            let ahead = match k + AHEAD < tile.k {
+                true => AHEAD,
+                false => next.wrapping_add(AHEAD).wrapping_sub(tile.k),
+            };
+            add_squares::<S, H, N, LANES>(tile, &lines, &mut sums, k, (LANES, ahead));
         }
         if whole < tile.k {
-            add_squares::<S, H, N, LANES>(tile, &lines, &mut sums, whole, tile.k - whole);
+            let rest = (tile.k - whole, 0);
+            add_squares::<S, H, N, LANES>(tile, &lines, &mut sums, whole, rest);
         }
         finish::<S, H, N>(tile, &parts, sums);
     }
 }
 
-/// Adds to `sums` the products of every row with every column, for `count` consecutive `k` from number `k` on. `lines` says where
-/// each column begins; `count` is at most `LANES`.
+/// Adds to `sums` the products of every row with every column, for `count` consecutive `k` from number `k` on, and fetches what is so
+/// many elements `ahead`. `lines` says where each column begins; `count` is at most `LANES`.
 ///
 /// # Safety
 /// as [`TileFn`](super::TileFn).
@@ -63,7 +73,7 @@ unsafe fn add_squares<S: Square<LANES>, const H: usize, const N: usize, const LA
     lines: &[[*const S::T; LANES]; N],
     sums: &mut [[S::V; N]; H],
     k: usize,
-    count: usize,
+    (count, ahead): (usize, usize),
 ) {
     // SAFETY: the caller's.
     unsafe {
@@ -74,7 +84,7 @@ unsafe fn add_squares<S: Square<LANES>, const H: usize, const N: usize, const LA
             for lane in 0..LANES {
                 let from = lines[j][lane].add(offset);
                 square[lane] = if count == LANES {
-                    S::fetch_first(from.wrapping_add(AHEAD));
+                    S::fetch_first(from.wrapping_add(ahead));
                     S::load(from)
                 } else {
                     S::load_first(from, count)
