@@ -126,32 +126,20 @@
 //! | 400×4096 · weights 4096×384 | 108 | 108 | 103 |
 //!
 //! Rows of 896 by weights 896×4864 that come from memory, with zero points and scales for each column, of 4 bits for every 128
-//! `k`, by groups: one thread of an AMD Zen 1 server with AVX2 (25 November 2026), other programs beside it, the shortest of
-//! many runs, GFLOP/s. The peak of `f32` is 40 there.
+//! `k`, by groups: one thread of an AMD EPYC of Zen 5 with AVX-512 VNNI (30 November 2026), other machines beside it, GB/s of
+//! codes. In brackets: with vectors of 256 bits, of which rows of `i8` take AVX-VNNI. Reading memory and nothing else gives 38 to
+//! 43. 32 rows of `f32` run at 214 and 104 GFLOP/s, where the peaks are 263 and 134.
 //!
-//! | rows of `i8` | weights | in groups of 128 | in groups of 32 |
-//! |---|---|---|---|
-//! | 1 | of 4 bits | 45 (11.3 GB/s) | 40 |
-//! | 2 | | 53 | 46 |
-//! | 4 | | 55 | 45 |
-//! | 32 | | 56 | 45 |
-//! | 1 | of 8 bits | 30 (14.8 GB/s) | 29 |
-//! | 2 | | 35 | 31 |
-//! | 4 | | 35 | 31 |
-//! | 32 | | 36 | 31 |
-//!
-//! The same with one thread of an AMD Zen 4 server with AVX-512 VNNI, and with rows of `f32` (26 November 2026). Four rows of `i8`
-//! take hardly longer than one, which waits for memory. The peak of `f32` is 118 there, that of bytes 473. In brackets: with
-//! AVX2.
-//!
-//! | rows | weights | `i8`, in groups of 128 | `i8`, in groups of 32 | `f32`, in groups of 128 |
+//! | rows | weights | `f32`, in groups of 128 | `i8`, in groups of 128 | `i8`, in groups of 32 |
 //! |---|---|---|---|---|
-//! | 1 | of 4 bits | 54 (59) | 56 (57) | 50 (48) |
-//! | 4 | | 209 (176) | 219 (149) | 59 (58) |
-//! | 32 | | 329 (176) | 268 (146) | 97 (90) |
-//! | 1 | of 8 bits | 34 (33) | 31 (33) | 40 (38) |
-//! | 4 | | 117 (100) | 120 (97) | 45 (42) |
-//! | 32 | | 248 (108) | 248 (100) | 86 (79) |
+//! | 1 | of 4 bits | 28.6 (15.6) | 38.0 (36.2) | 35.4 (35.2) |
+//! | 2 | | 23.3 (11.5) | 36.9 (27.9) | 35.6 (25.4) |
+//! | 4 | | 8.0 (4.8) | 32.7 (21.7) | 30.0 (18.9) |
+//! | 32 | | 1.7 (0.8) | 6.1 (3.1) | 4.8 (2.6) |
+//! | 1 | of 8 bits | 38.7 (32.6) | 43.0 (41.1) | 42.3 (38.6) |
+//! | 2 | | 33.6 (25.1) | 41.4 (37.9) | 38.9 (31.0) |
+//! | 4 | | 14.1 (8.7) | 37.2 (32.1) | 36.7 (25.2) |
+//! | 32 | | 3.2 (1.6) | 10.2 (5.8) | 8.5 (4.9) |
 
 mod axes;
 mod coded;

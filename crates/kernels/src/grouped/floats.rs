@@ -178,6 +178,7 @@ impl Run<'_> {
             ..
         } = self.operands;
         let groups = steps.groups * steps.row_groups;
+        // Tasks begin with a multiple of `MADE_PANELS`, which divides a strip.
         for first in panels.clone().step_by(MADE_PANELS) {
             let panels = MADE_PANELS.min(panels.end - first);
             let strip = Strip::of(&steps, packed, first);

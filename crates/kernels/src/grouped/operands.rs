@@ -30,5 +30,9 @@ pub(super) fn places(product: &GroupedProduct, panel: usize) -> [usize; STRIP] {
 /// Where in a row of `out` the columns of a panel begin.
 pub(super) fn place(product: &GroupedProduct, panel: usize) -> usize {
     let column = panel * PANEL;
-    column / product.block * product.block_out + column % product.block
+    // Mostly there is one block: tiles have no time to divide.
+    match column < product.block {
+        true => column,
+        false => column / product.block * product.block_out + column % product.block,
+    }
 }
