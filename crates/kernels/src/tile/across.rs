@@ -6,6 +6,10 @@ use super::{EdgeFunctions, Tile};
 use crate::lanes::Simd;
 use crate::pack::AHEAD;
 
+/// Up to this many `k`, tiles prefetch the lines of the columns after theirs. Of longer ones machines find the beginning by
+/// themselves, and a constant distance is faster.
+const SHORT: usize = 2 * AHEAD;
+
 /// Vectors that lie across others.
 pub(crate) trait Square<const LANES: usize>: Simd {
     /// Lane `i` of the result `j` is lane `j` of line `i`.
@@ -46,13 +50,19 @@ pub(crate) unsafe fn across_tile<
         let next = (at(N * LANES - 1) + at(1)).wrapping_sub(2 * at(0));
         let mut sums = start::<S, H, N>(tile, &parts);
         let whole = tile.k / LANES * LANES;
-        for k in (0..whole).step_by(LANES) {
-            // At the end of their lines, the beginning of these.
-            let ahead = match k + AHEAD < tile.k {
-                true => AHEAD,
-                false => next.wrapping_add(AHEAD).wrapping_sub(tile.k),
-            };
-            add_squares::<S, H, N, LANES>(tile, &lines, &mut sums, k, (LANES, ahead));
+        if tile.k > SHORT {
+            for k in (0..whole).step_by(LANES) {
+                add_squares::<S, H, N, LANES>(tile, &lines, &mut sums, k, (LANES, AHEAD));
+            }
+        } else {
+            for k in (0..whole).step_by(LANES) {
+                // At the end of short lines, the beginning of these.
+                let ahead = match k + AHEAD < tile.k {
+                    true => AHEAD,
+                    false => next.wrapping_add(AHEAD).wrapping_sub(tile.k),
+                };
+                add_squares::<S, H, N, LANES>(tile, &lines, &mut sums, k, (LANES, ahead));
+            }
         }
         if whole < tile.k {
             let rest = (tile.k - whole, 0);

@@ -58,7 +58,8 @@ pub(super) struct Lines<const H: usize> {
     /// The first line of the first panel, and how much further its next one is.
     codes: *const u8,
     line_step: usize,
-    /// What is fetched meanwhile, 64 bytes for each line of each of so many panels; `None`: what is [`AHEAD`] of a line.
+    /// From where on a tile prefetches a line for each that it takes, of `panels` panels at a time. `None`: it prefetches what is
+    /// [`AHEAD`] bytes after each.
     ahead: Option<*const u8>,
     panels: usize,
     /// The elements of each row.
