@@ -5,7 +5,7 @@
     reason = "tiles are matrices, and read as such"
 )]
 
-use super::{LINE_BYTES, PANEL, STRIP, Steps, Strip};
+use super::{AHEAD, LINE_BYTES, PANEL, STRIP, Steps, Strip};
 use crate::Code;
 use crate::coded::Load;
 use crate::codes::Codes;
@@ -13,9 +13,6 @@ use std::ops::Range;
 
 /// The most rows of a tile that takes codes: of more, elements are made once for all.
 pub(crate) const MOST_CODED_ROWS: usize = 2;
-
-/// How far ahead of a line codes are fetched, in bytes: as far as memory is slow.
-pub(crate) const AHEAD: usize = 4 << 10;
 
 /// How many times a line has a byte for each column.
 const PARTS: usize = LINE_BYTES / PANEL;
@@ -139,10 +136,8 @@ pub(crate) unsafe fn tile<S: Codes, L: Load<S>, const H: usize, const N: usize, 
             for _ in 0..steps.row_groups {
                 for first in (0..N).step_by(P) {
                     let mut sums = [[S::zero(); P]; H];
-                    // Parts of a group fetch the next one without gaps, one after the other.
                     let panel = first / vectors;
-                    let mut ahead =
-                        codes.wrapping_add(steps.lines * (line_step + panel * LINE_BYTES));
+                    let mut ahead = tile.strip.next_group(&steps, codes, panel);
                     let mut codes = codes.wrapping_add(panel * LINE_BYTES);
                     let mut k = 0;
                     for _ in 0..steps.lines {

@@ -9,7 +9,7 @@ mod strip;
 pub use codes::GroupedRows;
 pub(crate) use codes::{GroupedCodes, LINE_BYTES, PANEL, Points, STRIP, Shape, Zero, depth};
 pub(crate) use rows::group_sums;
-pub(crate) use strip::Strip;
+pub(crate) use strip::{AHEAD, Strip};
 
 /// The most rows of a tile.
 pub(crate) const MOST_ROWS: usize = 4;

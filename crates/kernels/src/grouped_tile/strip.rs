@@ -2,6 +2,9 @@
 
 use super::{LINE_BYTES, STRIP, Steps};
 
+/// How far ahead of a line codes are prefetched, in bytes: as far as memory is slow.
+pub(crate) const AHEAD: usize = 4 << 10;
+
 /// Some panels of a strip, one after another.
 #[derive(Clone, Copy)]
 pub(crate) struct Strip {
@@ -47,6 +50,13 @@ impl Strip {
         let points = self.panels * steps.points_bytes;
         let own = self.first * LINE_BYTES;
         self.group(steps, group).wrapping_add(points + own)
+    }
+
+    /// Where a tile prefetches from on while it takes the lines of a group, which begin at `lines`, of its panels from number `part`
+    /// on alone: all such parts of a tile prefetch the next group without gaps, one after the other.
+    #[inline(always)]
+    pub(crate) fn next_group(&self, steps: &Steps, lines: *const u8, part: usize) -> *const u8 {
+        lines.wrapping_add(steps.lines * (self.line_step() + part * LINE_BYTES))
     }
 
     /// How far it is, in bytes, from a line of a panel to the next one.

@@ -44,10 +44,6 @@ pub(crate) unsafe fn across_tile<
                 lines[j][lane] = tile.columns.wrapping_add(point);
             }
         }
-        // Where the lines of as many columns as these begin after them, if they follow each other equally far apart.
-        let at =
-            |number: usize| *tile.column_points.add(number.min(tile.column_count - 1)) as usize;
-        let next = (at(N * LANES - 1) + at(1)).wrapping_sub(2 * at(0));
         let mut sums = start::<S, H, N>(tile, &parts);
         let whole = tile.k / LANES * LANES;
         if tile.k > SHORT {
@@ -55,6 +51,10 @@ pub(crate) unsafe fn across_tile<
                 add_squares::<S, H, N, LANES>(tile, &lines, &mut sums, k, (LANES, AHEAD));
             }
         } else {
+            // Where the lines of as many columns as these begin after them, if they follow each other equally far apart.
+            let at =
+                |number: usize| *tile.column_points.add(number.min(tile.column_count - 1)) as usize;
+            let next = (at(N * LANES - 1) + at(1)).wrapping_sub(2 * at(0));
             for k in (0..whole).step_by(LANES) {
                 // At the end of short lines, the beginning of these.
                 let ahead = match k + AHEAD < tile.k {

@@ -10,8 +10,7 @@
 pub(super) mod words;
 
 use crate::codes::Codes;
-use crate::grouped_tile::floats::AHEAD;
-use crate::grouped_tile::{LINE_BYTES, PANEL, Steps, Tile};
+use crate::grouped_tile::{AHEAD, LINE_BYTES, PANEL, Steps, Tile};
 use crate::lanes::Simd;
 
 /// Vectors of `i32` with as many lanes as those of `f32`.
@@ -69,7 +68,7 @@ pub(super) struct Lines<const H: usize> {
 }
 
 impl<const H: usize> Lines<H> {
-    /// Where a line of a panel is. As much is fetched as it has.
+    /// Where a line of a panel is. For each a tile prefetches one that comes later.
     ///
     /// # Safety
     /// The machine has the instructions of `F`.
@@ -125,11 +124,7 @@ pub(super) unsafe fn tile<C: LineCodes, const H: usize, const N: usize, const P:
                     let lines = Lines {
                         codes: codes.wrapping_add(panel * LINE_BYTES),
                         line_step,
-                        // Parts of a group fetch the next one without gaps, one after the other.
-                        ahead: (P < N).then(|| {
-                            let more = steps.lines * (line_step + panel * LINE_BYTES);
-                            codes.wrapping_add(more)
-                        }),
+                        ahead: (P < N).then(|| tile.strip.next_group(&steps, codes, panel)),
                         panels: P / vectors,
                         rows,
                         count: steps.lines,
