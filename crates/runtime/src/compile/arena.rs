@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::compile::slot::Slot;
-use crate::compile::step::{Engine, Step, Turns, turns_end};
+use crate::compile::step::{Engine, Step, turns_end};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use vinelift_nest::{BufferId, Nest, Role};
@@ -20,23 +20,28 @@ const ALIGNMENT: usize = 64;
 
 /// Where buffers and steps have their memory in the arena.
 pub(crate) struct Placement {
+    /// The temporaries that have memory, with their offsets.
     buffers: Vec<(BufferId, usize)>,
+    /// For each buffer of the nest, the bytes that it has room for: any number where it has no memory in the arena.
+    rooms: Vec<usize>,
     steps: Vec<StepMemory>,
     /// The bytes of all.
     pub(crate) total: usize,
 }
 
-/// The offsets of a step in the arena.
+/// The memory of a step in the arena, besides its temporaries.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct StepMemory {
-    /// Of its scratch memory.
+    /// The offset of its scratch memory.
     pub(crate) scratch: usize,
-    /// Of the windows of its chain, if it has one.
+    /// That of the windows of its chain, if it has one.
     pub(crate) windows: usize,
+    /// The bytes that each of them has room for.
+    rooms: [usize; 2],
 }
 
-/// Sizes are rounded up to a multiple of at least this.
-const LEAST_STEP: usize = 1 << 10;
+/// Sizes are rounded up to a multiple of at least this: a page.
+const LEAST_STEP: usize = 4 << 10;
 
 /// A size that is at most an eighth or [`LEAST_STEP`] larger, and is the same for sizes that differ by little.
 fn rounded(bytes: usize) -> usize {
@@ -46,9 +51,14 @@ fn rounded(bytes: usize) -> usize {
     bytes.checked_next_multiple_of(step).unwrap_or(bytes)
 }
 
+/// Whether there is room for so many bytes, and no more than twice what they would get.
+fn fits(bytes: usize, room: usize) -> bool {
+    bytes <= room && room / 2 <= rounded(bytes)
+}
+
 impl Placement {
     /// Gives all temporaries of `nest` and all scratch memory of the steps a place; `lengths` are the bytes of all buffers.
-    /// Of a plan for a class of shapes, those that differ by little have the same places.
+    /// Of a plan for a class of shapes, each has room to grow a little.
     ///
     /// # Errors
     /// If that is more than an address space has.
@@ -70,16 +80,47 @@ impl Placement {
             let text = "the model's temporaries do not fit into memory at these shapes";
             Error::Input(text.to_owned())
         })?;
-        let (own, of_steps) = offsets.split_at(buffers.len());
+        let (own, of_steps) = all.split_at(buffers.len());
+        let mut rooms = vec![usize::MAX; nest.buffers.len()];
+        for ((buffer, _), lifetime) in buffers.iter().zip(own) {
+            rooms[buffer.0 as usize] = lifetime.bytes;
+        }
+        let (own, offsets) = offsets.split_at(buffers.len());
         let buffers = buffers.iter().map(|(buffer, _)| *buffer);
-        let of_steps = of_steps.as_chunks().0.iter();
+        let of_steps = of_steps.as_chunks().0.iter().zip(offsets.as_chunks().0);
         Ok(Placement {
             buffers: buffers.zip(own.iter().copied()).collect(),
+            rooms,
             steps: of_steps
-                .map(|&[scratch, windows]| StepMemory { scratch, windows })
+                .map(|(of_step, &[scratch, windows])| StepMemory {
+                    scratch,
+                    windows,
+                    rooms: of_step.map(|memory: Lifetime| memory.bytes),
+                })
                 .collect(),
             total,
         })
+    }
+
+    /// Whether the binding `after` of a class, of which the steps and the bytes of all buffers are given, may have this placement,
+    /// and the slots with it, as the binding `before` has.
+    pub(crate) fn is_kept(&self, [before, after]: [SizedSteps<'_>; 2]) -> bool {
+        let has_room = |(length, room): (&Option<usize>, &usize)| {
+            *room == usize::MAX || length.is_some_and(|bytes| fits(bytes, *room))
+        };
+        let lengths = before.1.iter().zip(after.1.iter().zip(&self.rooms));
+        let mut changed = lengths.filter(|(before, (after, _))| before != after);
+        let is_step_kept = |number: usize| {
+            let steps = [before.0, after.0];
+            Arc::ptr_eq(&before.0[number], &after.0[number]) || {
+                let bytes = step_bytes(after.0, number);
+                let mut bytes = bytes.into_iter().zip(self.steps[number].rooms);
+                bytes.all(|(bytes, room)| fits(bytes, room)) && is_used_alike(steps, number)
+            }
+        };
+        before.0.len() == after.0.len()
+            && changed.all(|(_, after)| has_room(after))
+            && (0..after.0.len()).all(is_step_kept)
     }
 
     /// Where a step has its memory.
@@ -111,52 +152,20 @@ impl Placement {
 /// Steps, and the bytes of each buffer of their nest.
 pub(crate) type SizedSteps<'s> = (&'s [Arc<Step>], &'s [Option<usize>]);
 
-/// Whether two bindings of a class, of which the steps and the bytes of all buffers are given, have the same placement and the
-/// same slots.
-pub(crate) fn is_same_placement(nest: &Nest, [before, after]: [SizedSteps<'_>; 2]) -> bool {
-    let bytes = before.1.iter().zip(after.1).zip(&nest.buffers);
-    let mut temporaries = bytes.filter(|(_, buffer)| buffer.role == Role::Temporary);
-    let is_same_step = |number: usize| {
-        let [before, after] = [before.0, after.0];
-        Arc::ptr_eq(&before[number], &after[number])
-            || Demand::of(before, number) == Demand::of(after, number)
-    };
-    let size = |bytes: &Option<usize>| rounded(bytes.unwrap_or(usize::MAX));
-    before.0.len() == after.0.len()
-        && temporaries.all(|((a, b), _)| a == b || size(a) == size(b))
-        && (0..before.0.len()).all(is_same_step)
-}
-
-/// The memory that a step of a plan for a class needs in the arena, besides its temporaries.
-#[derive(PartialEq)]
-struct Demand {
-    /// [`step_bytes`], rounded.
-    bytes: [usize; 2],
-    /// The temporaries that have windows.
-    windowed: Vec<BufferId>,
-    turns: Option<Turns>,
-    /// Whether it runs with the tasks of the step before it.
-    is_consumer: bool,
-    /// How many steps before it one is that runs with its tasks.
-    producer: Option<usize>,
-    /// The buffers that a run needs.
-    needed: Vec<BufferId>,
-}
-
-impl Demand {
-    fn of(steps: &[Arc<Step>], number: usize) -> Demand {
-        let step = &steps[number];
+/// Whether a step of two bindings of a class runs at the same time as the same others, and needs the same buffers.
+fn is_used_alike(bindings: [&[Arc<Step>]; 2], number: usize) -> bool {
+    let [before, after] = bindings.map(|steps| &*steps[number]);
+    let windows = |step: &Step| -> Vec<BufferId> {
         let windows = step.chain.iter().flat_map(|chain| &chain.windows);
-        let used = step.kernel.used.iter().copied();
-        Demand {
-            bytes: step_bytes(steps, number).map(rounded),
-            windowed: windows.map(|window| window.buffer).collect(),
-            turns: step.turns,
-            is_consumer: step.consumer.is_some(),
-            producer: step.producer.as_ref().map(|producer| producer.distance),
-            needed: used.filter(|buffer| step.needs(*buffer)).collect(),
-        }
-    }
+        windows.map(|window| window.buffer).collect()
+    };
+    let distance = |step: &Step| step.producer.as_ref().map(|producer| producer.distance);
+    let mut used = after.kernel.used.iter();
+    before.turns == after.turns
+        && before.consumer.is_some() == after.consumer.is_some()
+        && distance(before) == distance(after)
+        && windows(before) == windows(after)
+        && used.all(|buffer| before.needs(*buffer) == after.needs(*buffer))
 }
 
 /// The bytes of the scratch memory of a step, and those of the windows of its chain, for all threads that run it.
@@ -239,7 +248,7 @@ fn chained(steps: &[Arc<Step>]) -> usize {
 /// An offset for each buffer, and the size of the whole; `None` if that overflows.
 ///
 /// Greedy by size: the largest first, each at the lowest offset where it meets none that lives at the
-/// same time.
+/// same time. What has no bytes may lie anywhere.
 fn place(lifetimes: &[Lifetime]) -> Option<(Vec<usize>, usize)> {
     let mut by_size: Vec<usize> = (0..lifetimes.len()).collect();
     by_size.sort_by_key(|i| (std::cmp::Reverse(lifetimes[*i].bytes), *i));
@@ -248,6 +257,9 @@ fn place(lifetimes: &[Lifetime]) -> Option<(Vec<usize>, usize)> {
     let mut total = 0;
     for i in by_size {
         let buffer = lifetimes[i];
+        if buffer.bytes == 0 {
+            break;
+        }
         let mut at = 0usize;
         // `placed` is ordered by offset, so the first gap that is large enough is the lowest.
         for &other in &placed {
@@ -282,7 +294,7 @@ mod tests {
             let rounded = rounded(bytes);
             assert!(rounded >= bytes && rounded - bytes <= (bytes / 8).max(LEAST_STEP));
         }
-        assert_eq!([1, 1000, 1024].map(rounded), [1024; 3]);
+        assert_eq!([1, 4000, 4096].map(rounded), [4096; 3]);
     }
 
     #[test]

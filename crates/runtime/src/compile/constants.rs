@@ -9,7 +9,7 @@ use crate::compile::symbolic_plan::SymbolicPlan;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Arc, Mutex};
 use vinelift_nest::{Aliases, BufferId, Contraction, Kind, Nest, Role, Stage};
-use vinelift_tensor::{ElementType, Shape, SymbolSet};
+use vinelift_tensor::{ElementType, Shape};
 
 /// The stages of a nest that depend on constants alone.
 pub(crate) struct Prologue {
@@ -181,7 +181,7 @@ fn plan_of(nest: Nest, slots: Vec<Slot>, settings: &Settings<'_>) -> Result<Plan
     let kernels = Kernels::of(&nest, false, &|_| false, &Aliases::default(), &settings)?;
     let plan = SymbolicPlan {
         extents: Vec::new(),
-        symbols: vec![SymbolSet::default(); nest.buffers.len()],
+        symbolic_buffers: Vec::new(),
         kernels: Some(kernels),
         nest: Arc::new(nest),
         slots,

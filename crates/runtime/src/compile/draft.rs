@@ -142,9 +142,11 @@ impl Draft {
             candidates.iter_mut().for_each(find_copy);
         }
         let symbols = |buffer: &Buffer| SymbolSet::of(buffer.shape.iter().copied());
+        let buffers = self.nest.buffers.iter().map(symbols).enumerate();
+        let symbolic = buffers.filter(|(_, symbols)| *symbols != SymbolSet::default());
         Ok(SymbolicPlan {
             extents: self.nest.symbolic_extents(),
-            symbols: self.nest.buffers.iter().map(symbols).collect(),
+            symbolic_buffers: symbolic.collect(),
             kernels,
             nest: Arc::new(self.nest),
             slots: self.slots,

@@ -1,7 +1,7 @@
 //! A plan for a class of shapes: all but the numbers of its symbols.
 
 use crate::compile::Settings;
-use crate::compile::arena::{Placement, is_same_placement};
+use crate::compile::arena::Placement;
 use crate::compile::binding::Binding;
 use crate::compile::kernels::Kernels;
 use crate::compile::micro_batches::MicroBatches;
@@ -24,8 +24,8 @@ pub(crate) struct SymbolicPlan {
     pub(super) nest: Arc<Nest>,
     /// Its extents that have symbols.
     pub(super) extents: Vec<Extent>,
-    /// The symbols of each buffer's shape.
-    pub(super) symbols: Vec<SymbolSet>,
+    /// The buffers whose shapes have symbols, with these.
+    pub(super) symbolic_buffers: Vec<(usize, SymbolSet)>,
     /// None if the nest is interpreted.
     pub(super) kernels: Option<Kernels>,
     /// Of the buffers that are no temporaries.
@@ -138,7 +138,7 @@ impl SymbolicPlan {
         Ok(Some(binding))
     }
 
-    /// Gives steps their memory: where it was `before`, if the sizes of it have not changed by much.
+    /// Gives steps their memory: where it was `before`, if there is room for it.
     ///
     /// # Errors
     /// If it is more than an address space has.
@@ -152,8 +152,8 @@ impl SymbolicPlan {
         let same = before.and_then(|before| {
             let native = before.native.as_ref()?;
             let bindings = [(&*native.steps, &*before.lengths), after];
-            let is_same = is_same_placement(&self.nest, bindings);
-            is_same.then(|| (before.slots.clone(), native.placement.clone()))
+            let is_kept = native.placement.is_kept(bindings);
+            is_kept.then(|| (before.slots.clone(), native.placement.clone()))
         });
         let (slots, placement) = match same {
             Some(same) => same,
@@ -168,19 +168,18 @@ impl SymbolicPlan {
 
     /// The bytes of all buffers, of which those are counted whose symbols have other values than `before`.
     fn lengths(&self, values: &[usize], before: Option<&Binding>) -> Arc<[Option<usize>]> {
-        let buffers = self.nest.buffers.iter();
+        let buffers = &self.nest.buffers;
         let Some(before) = before else {
-            return buffers.map(|b| b.byte_len_at(values)).collect();
+            return buffers.iter().map(|b| b.byte_len_at(values)).collect();
         };
         let changes = before.changes(values);
-        let buffers = buffers.zip(&self.symbols).zip(&*before.lengths);
-        let lengths = buffers.map(
-            |((buffer, symbols), before)| match symbols.meets(&changes) {
-                true => buffer.byte_len_at(values),
-                false => *before,
-            },
-        );
-        lengths.collect()
+        let mut lengths = before.lengths.to_vec();
+        for (buffer, symbols) in &self.symbolic_buffers {
+            if symbols.meets(&changes) {
+                lengths[*buffer] = buffers[*buffer].byte_len_at(values);
+            }
+        }
+        lengths.into()
     }
 
     /// How many stages it has.
