@@ -19,11 +19,13 @@ impl Times {
     /// The most runs that are measured; there is at least one.
     const MOST: usize = 200;
 
+    /// Measures runs that start from the initial values of variables, as the first one did.
     pub(super) fn measure(request: &mut InferRequest, seconds: f64) -> Result<Times, Failure> {
         let limit = Duration::from_secs_f64(seconds / 2.0);
         let mut runs = Vec::new();
         let start = Instant::now();
         while runs.is_empty() || (runs.len() < Times::MOST && start.elapsed() < limit) {
+            request.reset();
             let start = Instant::now();
             request.infer()?;
             runs.push(start.elapsed().as_secs_f64() * 1e6);
@@ -31,6 +33,7 @@ impl Times {
         let mut profiles: Vec<Vec<KernelTime>> = Vec::new();
         let start = Instant::now();
         while profiles.is_empty() || (profiles.len() < Times::MOST && start.elapsed() < limit) {
+            request.reset();
             profiles.push(request.infer_profiled()?);
         }
         let mut sums: BTreeMap<_, Vec<(f64, usize)>> = BTreeMap::new();

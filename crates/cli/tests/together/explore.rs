@@ -83,6 +83,24 @@ fn the_data_say_where_code_comes_from() {
     }
 }
 
+#[test]
+fn each_run_of_a_model_with_state_starts_anew() {
+    let model = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../ir-samples/models/storyteller/storyteller_u4.xml"
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("storyteller.json");
+    let texts = ["input_ids", "attention_mask", "position_ids"].map(|name| format!("{name}=1,8"));
+    let mut options = vec!["--json", "--shape", "beam_idx=1"];
+    for text in &texts {
+        options.extend(["--shape", text]);
+    }
+    let data: Value = serde_json::from_str(&explore(model, &out, &options)).unwrap();
+    let kernels = data["kernels"].as_array().unwrap();
+    assert!(kernels.iter().any(|k| !k["median_us"].is_null()));
+}
+
 /// Loads the page in a browser and runs `script`, which puts its finding as text into an element: this text.
 fn in_browser(page: &str, script: &str) -> Option<Value> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
