@@ -2,7 +2,10 @@
 //! memory.
 
 use std::num::NonZeroUsize;
-use vinelift::{CompiledModel, Config, Core, ElementType, Level, Model, Specialization, Tensor};
+use vinelift::{
+    CompiledModel, Config, Core, Dim, ElementType, Level, Model, PartialShape, Specialization,
+    Tensor,
+};
 use vinelift_tests::{Graph, Random, Value, same};
 
 /// `ScaledDotProductAttention` of `[heads, length, width]` with a mask for all heads, and what a second one makes of that
@@ -34,16 +37,14 @@ fn grouped_attention(core: &Core, [groups, shared, length, width]: [usize; 4]) -
     let [key, value] =
         ["k", "v"].map(|name| graph.parameter(name, ElementType::F32, &[1, groups, length, width]));
     let mask = graph.parameter("mask", ElementType::F32, &[1, 1, length, length]);
-    let mut constant = |numbers: &[usize]| {
-        let bytes: Vec<u8> = numbers
-            .iter()
-            .flat_map(|n| (*n as i64).to_le_bytes())
-            .collect();
+    let mut constant = |numbers: &[i64]| {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
         graph.constant(ElementType::I64, &[numbers.len()], &bytes)
     };
+    // The length may be another one than this.
     let axis = constant(&[2]);
-    let all = constant(&[1, groups, shared, length, width]);
-    let heads = constant(&[0, groups * shared, length, width]);
+    let all = constant(&[1, groups as i64, shared as i64, 1, 1]);
+    let heads = constant(&[0, (groups * shared) as i64, -1, width as i64]);
     let order = constant(&[0, 2, 1, 3]);
     let mut node = |ty, version, attributes, inputs: &[&Value]| {
         graph.single(core, ty, version, attributes, inputs)
@@ -207,6 +208,58 @@ fn attention_of_grouped_heads_is_the_same_in_chains() {
             expected_chains,
             &format!("{shape:?}"),
         );
+    }
+}
+
+/// One plan for all lengths: tasks are whole heads, however many threads there are and however heads are divided among groups.
+#[test]
+fn attention_of_grouped_heads_is_chained_by_one_plan_for_all_lengths() {
+    let core = Core::new().unwrap();
+    for [groups, shared, width] in [[2, 7, 16], [3, 5, 8], [1, 9, 16]] {
+        let model = grouped_attention(&core, [groups, shared, 77, width]);
+        let heads = |count: usize| {
+            let sizes = [
+                Dim::fixed(1),
+                Dim::fixed(count),
+                Dim::ANY,
+                Dim::fixed(width),
+            ];
+            PartialShape::ranked(sizes.to_vec())
+        };
+        let mask = [Dim::fixed(1), Dim::fixed(1), Dim::ANY, Dim::ANY];
+        let (keys, mask) = (heads(groups), PartialShape::ranked(mask.to_vec()));
+        let shapes = [heads(groups * shared), keys.clone(), keys, mask];
+        let shapes: Vec<(usize, PartialShape)> = shapes.into_iter().enumerate().collect();
+        let open = model.reshape(&shapes).unwrap();
+        let compile = |level, threads, specialization| {
+            let config = Config {
+                level,
+                threads: NonZeroUsize::new(threads),
+                specialization,
+                ..Config::default()
+            };
+            core.compile_model_with(&open, config).unwrap()
+        };
+        let one_by_one = compile(Level::Compiled, 1, Specialization::Always);
+        let compiled = [1, 2, 3, 5].map(|threads| {
+            (
+                threads,
+                compile(Level::Scheduled, threads, Specialization::Generic),
+            )
+        });
+        for length in [300, 111] {
+            let query = [1, groups * shared, length, width];
+            let keys = [1, groups, length, width];
+            let inputs = tensors([query, keys, keys, [1, 1, length, length]]);
+            let (expected, _) = run(&one_by_one, &inputs);
+            for (threads, compiled) in &compiled {
+                let what = format!("{groups} by {shared}, {length}, {threads} threads");
+                let (found, chained) = run(compiled, &inputs);
+                assert!(same(&found[0], &expected[0]), "{what}");
+                assert_eq!(chained, 1, "{what}");
+                assert_eq!(compiled.statistics().plans, 1, "{what}");
+            }
+        }
     }
 }
 

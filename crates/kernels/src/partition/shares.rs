@@ -17,24 +17,31 @@ const LEAST_ROWS_OF_PLAIN: usize = 96;
 
 impl PreparedContraction {
     /// About `count` ranges that cover `0..`[`rows`](PreparedContraction::rows), for
-    /// [`plan_rows`](PreparedContraction::plan_rows): whole batches, or whole tiles of one; each of at least `least` rows, if
-    /// there are as many.
-    pub fn row_ranges(&self, count: usize, least: usize) -> Vec<Range<usize>> {
+    /// [`plan_rows`](PreparedContraction::plan_rows): whole batches, or parts of one; each of at least `least` rows, if
+    /// there are as many. Parts are multiples of `unit` rows if a batch is, and otherwise whole tiles.
+    pub fn row_ranges(&self, count: usize, least: usize, unit: usize) -> Vec<Range<usize>> {
         let (batch, rows) = (self.batch.points(), self.rows.points.len());
         if batch == 0 || rows == 0 {
             return Vec::new();
         }
-        // Of parts of `panels / each` tiles, none has fewer rows than as many of the lower ones.
-        let most = self.row_panels / least.max(1).div_ceil(self.low);
+        let unit = (unit > 1 && rows.is_multiple_of(unit)).then_some(unit);
+        let most = match unit {
+            Some(unit) => rows / unit / least.max(1).div_ceil(unit),
+            // Of parts of `panels / each` tiles, none has fewer rows than as many of the lower ones.
+            None => self.row_panels / least.max(1).div_ceil(self.low),
+        };
         if count <= batch || most <= 1 {
             let most = batch / least.max(1).div_ceil(rows);
             let batches = shares(batch, count.min(most).max(1));
             return batches.map(|b| b.start * rows..b.end * rows).collect();
         }
         let each = count.div_ceil(batch).min(most);
-        let start = |part| {
-            let panel = share_start(self.row_panels, each, part);
-            part_start(rows, self.row_panels, panel)
+        let start = |part| match unit {
+            Some(unit) => share_start(rows / unit, each, part) * unit,
+            None => {
+                let panel = share_start(self.row_panels, each, part);
+                part_start(rows, self.row_panels, panel)
+            }
         };
         let of_batch =
             |b: usize| (0..each).map(move |p| b * rows + start(p)..b * rows + start(p + 1));

@@ -106,17 +106,30 @@ fn check_all(contraction: &Contraction, count: usize, cuts: &[usize]) {
             continue;
         };
         let rows = kernel.rows();
-        let ranges = kernel.row_ranges(count, 1);
+        let ranges = kernel.row_ranges(count, 1, 1);
         let covered: Vec<usize> = ranges.iter().cloned().flatten().collect();
         assert_eq!(covered, (0..rows).collect::<Vec<_>>());
         check(&kernel, contraction, &ranges);
         for least in [2, 7, 30, 200] {
-            let ranges = kernel.row_ranges(count, least);
             let is_long = |range: &Range<usize>| range.len() >= least.min(rows);
-            assert!(ranges.iter().all(is_long), "{ranges:?} of at least {least}");
+            for unit in [1, 2, 5, 14] {
+                let ranges = kernel.row_ranges(count, least, unit);
+                assert!(ranges.iter().all(is_long), "{ranges:?} of at least {least}");
+                let covered: Vec<usize> = ranges.iter().cloned().flatten().collect();
+                assert_eq!(covered, (0..rows).collect::<Vec<_>>());
+                let is_whole = |range: &Range<usize>| range.start.is_multiple_of(unit);
+                let batch: usize = contraction.batch.iter().map(|dim| dim.extent).product();
+                let fits = (rows / batch.max(1)).is_multiple_of(unit);
+                assert!(!fits || ranges.iter().all(is_whole), "{ranges:?} of {unit}");
+                check(&kernel, contraction, &ranges);
+            }
         }
         // As many as there are tiles, and those in parts.
-        check(&kernel, contraction, &cut(kernel.row_ranges(rows, 1), cuts));
+        check(
+            &kernel,
+            contraction,
+            &cut(kernel.row_ranges(rows, 1, 1), cuts),
+        );
     }
 }
 

@@ -55,6 +55,11 @@ impl Footprint {
 }
 
 impl BoundFootprint {
+    /// How many elements further a turn begins than the one before.
+    pub fn step(self) -> usize {
+        usize::try_from(self.step).unwrap_or_default()
+    }
+
     /// The elements between the first and the last that a part uses.
     pub fn elements(self, part: &Range<usize>) -> Option<Range<usize>> {
         let turn = |k: usize, more: i64| {

@@ -40,8 +40,12 @@ pub(crate) fn reach<'k>(
     may_overlap.then_some(local)
 }
 
+/// The rest may take this part of the time in which several threads would run the whole.
+const MOST_REST: usize = 4;
+
 impl Consumer {
-    /// Of a kernel of these parts; `None` if no task completes a part.
+    /// Of a kernel of these parts; `None` if no task completes a part, or if it takes longer to run the rest on one thread than all of
+    /// them on several.
     pub(crate) fn new(
         producer: &PackedContraction,
         reach: BoundFootprint,
@@ -59,7 +63,10 @@ impl Consumer {
             start = part.end;
         }
         let rest_fits = rest.iter().all(|part| parts.allow(part));
-        (rest_fits && of_tasks.iter().any(Option::is_some)).then_some(Consumer {
+        let left: usize = rest.iter().map(Range::len).sum();
+        let is_little = left.saturating_mul(producer.workers - 1) <= parts.extent / MOST_REST;
+        let pays = is_little && of_tasks.iter().any(Option::is_some);
+        (rest_fits && pays).then_some(Consumer {
             parts: of_tasks,
             rest,
         })

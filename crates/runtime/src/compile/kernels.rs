@@ -4,7 +4,7 @@ use crate::Error;
 use crate::compile::Settings;
 use crate::compile::binding::Binding;
 use crate::compile::borders::{borders_of, find_left_writers, left_borders};
-use crate::compile::contraction::{Consumers, Neighbours, PackedContraction};
+use crate::compile::contraction::{Consumers, Neighbours, PackedContraction, TakenResults};
 use crate::compile::coupled::Coupled;
 use crate::compile::couplings::{Couplings, consumers};
 use crate::compile::kernel::Kernel;
@@ -272,7 +272,7 @@ impl Kernels {
         let costs = self.consumers(k).map(|next| next.kernel.cost(values));
         let consumers = costs.reduce(u64::saturating_add).map(|cost| Consumers {
             cost,
-            take_rows: self.least_elements(k, values),
+            taken: self.taken_results(k, values),
         });
         let link = self.all[k].coupling.link.as_ref();
         let rows_of = link.and_then(|link| kernel.local(link.operand));
@@ -284,15 +284,17 @@ impl Kernels {
         packed.map(Arc::new)
     }
 
-    /// The least elements of results of the contraction `k` that the kernels which may be chained to it can take; `None` if
-    /// there are none.
-    fn least_elements(&self, k: usize, values: &[usize]) -> Option<usize> {
+    /// How the kernels that may be chained to the contraction `k` take its results; `None` if there are none.
+    fn taken_results(&self, k: usize, values: &[usize]) -> Option<TakenResults> {
         let [code, _] = self.consumers(k).collect::<Vec<_>>()[..] else {
             return None;
         };
         let chunks = code.function.as_ref()?.bound_to(values)?.chunks();
         let turn = code.coupling.reach.as_ref()?.bound_to(values)?;
-        Some(turn.elements(&(0..chunks.grain))?.len())
+        Some(TakenResults {
+            least: turn.elements(&(0..chunks.grain))?.len(),
+            turn: turn.step(),
+        })
     }
 
     /// The kernels that may be fused with the contraction `k`.

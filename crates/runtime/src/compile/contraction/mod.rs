@@ -272,8 +272,17 @@ pub(crate) struct Neighbours {
 pub(crate) struct Consumers {
     /// Their cost: nanoseconds on one thread.
     pub(crate) cost: u64,
-    /// If there is a contraction among them, which takes whole rows: the least elements of results that a task must have.
-    pub(crate) take_rows: Option<usize>,
+    /// If there is a contraction among them, which takes whole rows: how they take the results.
+    pub(crate) taken: Option<TakenResults>,
+}
+
+/// How kernels that are chained to a contraction take its results: in turns of consecutive elements.
+#[derive(Clone, Copy)]
+pub(crate) struct TakenResults {
+    /// The least elements that a task must have.
+    pub(crate) least: usize,
+    /// How many elements further a turn begins than the one before.
+    pub(crate) turn: usize,
 }
 
 /// A buffer of a step in a run.

@@ -75,9 +75,9 @@ impl StridedContraction {
         let (cost, workers) = sharing(kernel.flops(), consumers, settings.threads);
         let results = results(&problem).saturating_mul(element.bytes());
         let task_bytes = consumers.map(|_| results);
-        let least = consumers.and_then(|consumers| consumers.take_rows);
-        let least = least.filter(|_| left.is_none() && right.is_none());
-        let by_rows = least.and_then(|least| plan_rows(&kernel, &problem, workers, least));
+        let taken = consumers.and_then(|consumers| consumers.taken);
+        let taken = taken.filter(|_| left.is_none() && right.is_none());
+        let by_rows = taken.and_then(|taken| plan_rows(&kernel, &problem, workers, taken));
         let plan = by_rows.unwrap_or_else(|| plan(&kernel, [&left, &right], workers, task_bytes));
         let scratch = plan.worker_bytes().saturating_mul(workers);
         if plan.shared_bytes().saturating_add(scratch) > MOST_SCRATCH {

@@ -1,7 +1,7 @@
 //! How contractions are cut into tasks, and how many threads share these.
 
-use super::Consumers;
 use super::problem::results;
+use super::{Consumers, TakenResults};
 use crate::compile::parallelism::{self, TASKS_PER_THREAD};
 use std::sync::Arc;
 use vinelift_kernels as kernels;
@@ -64,14 +64,14 @@ pub(super) fn plan(
     }
 }
 
-/// How the kernel is cut into tasks of whole rows for `workers` threads, each of at least `least` elements of results; `None` if
+/// How the kernel is cut into tasks of whole rows for `workers` threads, each of whole turns of results as they are `taken`; `None` if
 /// the columns of a batch, which each task reads, are more than [`CHAINED_COLUMNS`]. A task has about as many bytes of results as
 /// it reads of columns, within [`LEAST_TASK_BYTES`] and [`TASK_BYTES`].
 pub(super) fn plan_rows(
     kernel: &kernels::PreparedContraction,
     problem: &kernels::Contraction,
     workers: usize,
-    least: usize,
+    taken: TakenResults,
 ) -> Option<kernels::TaskPartition> {
     let columns = match kernel.rows_are_left() {
         true => &problem.n,
@@ -89,7 +89,9 @@ pub(super) fn plan_rows(
     let results = results(problem).saturating_mul(size);
     let task_bytes = bytes.clamp(LEAST_TASK_BYTES, TASK_BYTES);
     let tasks = tasks.max(results.div_ceil(task_bytes));
-    let ranges = kernel.row_ranges(tasks, least.div_ceil(length));
+    let whole_rows = taken.turn.is_multiple_of(length);
+    let unit = if whole_rows { taken.turn / length } else { 1 };
+    let ranges = kernel.row_ranges(tasks, taken.least.div_ceil(length), unit);
     let pays = bytes <= CHAINED_COLUMNS;
     pays.then(|| kernel.plan_rows(Form::Plain, Form::Plain, &ranges))?
 }
