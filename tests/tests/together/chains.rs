@@ -258,6 +258,18 @@ fn attention_of_grouped_heads_is_chained_by_one_plan_for_all_lengths() {
                 assert!(same(&found[0], &expected[0]), "{what}");
                 assert_eq!(chained, 1, "{what}");
                 assert_eq!(compiled.statistics().plans, 1, "{what}");
+                let mut request = compiled.create_request();
+                for (k, input) in inputs.iter().enumerate() {
+                    request.set_input_at(k, input.clone()).unwrap();
+                }
+                let listing = request.listing().unwrap();
+                let arena: usize = listing.plans.iter().map(|plan| plan.arena).sum();
+                // Less than the scores of all heads, of which a task has some rows.
+                let scores = groups * shared * length * length * size_of::<f32>();
+                assert!(
+                    length < 300 || 4 * arena < scores * threads,
+                    "{what}: {arena}"
+                );
             }
         }
     }

@@ -8,8 +8,13 @@
 //! Quotients and remainders that are digits of one index are that index again, here or in its offset. Loops over the points of
 //! pictures stay two where windows go over these: neighbours along the second share what they read.
 
-use crate::analysis::{Contraction, ParallelChunks, is_proven, layer_ranges, window_overlap};
-use crate::ir::{Axis, AxisId, Kind, Nest, Scalar, Stage, free_axes, replace_axes, visit_stage};
+use crate::analysis::{
+    Contraction, ParallelChunks, divided, is_proven, joined_digits, layer_ranges, window_overlap,
+};
+use crate::ir::{
+    Axis, AxisId, Binary, Kind, Nest, Scalar, Stage, free_axes, replace_axes, visit,
+    visit_accesses, visit_stage,
+};
 use crate::passes::simplify::simplify_stage;
 use rustc_hash::FxHashMap;
 use vinelift_tensor::Extent;
@@ -62,7 +67,8 @@ fn coalesced(nest: &mut Nest, stages: &[Stage]) -> Option<Vec<Stage>> {
     let is_all = |((stage, outer), points): ((&Stage, &Axis), &Extent)| {
         let loops = stage.domain.iter().filter(|axis| axis.extent > 1);
         let is_joined = outer.extent == shortest && *points == longest;
-        is_joined && loops.count() == 2 && !stage.value.folds()
+        let is_plain = loops.count() == 2 && !stage.value.folds();
+        is_joined && is_plain && !has_one_index(nest, stage, *outer, longest)
     };
     let extent = match stages.iter().zip(&outer).zip(&all).any(is_all) {
         true => with_rows(shortest, longest)?,
@@ -135,6 +141,28 @@ fn join(stage: &Stage, outer: Axis, extent: Extent, turns: usize) -> Option<Stag
     let inside = joined.domain[position + 1..].iter();
     let row = inside.fold(1, |n: usize, a| n.saturating_mul(a.extent.example()));
     (row >= LONG_ROW || moves_with_both(stage, [outer.id, inner.id])).then_some(joined)
+}
+
+/// Whether all indices of a stage are digits of one if its two loops, the outer one of which this is, are one of `extent` points:
+/// nothing is divided then.
+fn has_one_index(nest: &Nest, stage: &Stage, outer: Axis, extent: Extent) -> bool {
+    let Some(joined) = join(stage, outer, extent, 1) else {
+        return false;
+    };
+    let mut divides = false;
+    let mut look = |x: &Scalar| {
+        let [quotient, remainder] = [Binary::Div, Binary::Rem].map(|op| divided(x, op));
+        divides |= quotient.or(remainder).is_some();
+    };
+    let mut is_one = true;
+    visit_accesses(&joined, &mut |buffer, at| {
+        let dims = joined_digits(at, &nest.buf(buffer).shape);
+        is_one &= dims.is_some();
+        for (index, _) in dims.iter().flatten() {
+            visit(index, &mut look);
+        }
+    });
+    is_one && !divides
 }
 
 /// Whether everything that is loaded or written in a stage moves with both axes, or with neither.
@@ -216,6 +244,24 @@ mod tests {
             format!("for i<4*s0: y[{row}] = max[j<s1; 0.0](s[{row}, j])"),
         ];
         assert_eq!(stages, expected);
+    }
+
+    /// A stage of two loops whose indices are digits of one, between those of rows.
+    #[test]
+    fn sums_of_rows_of_all_lengths_are_one_loop() {
+        let stages = coalesced(
+            "symbols s0=100\ninput x: f32[4, s0, s0]\ninput mask: f32[s0, s0]\n\
+             temporary s: f32[4, s0, s0]\ntemporary l: f32[4, 2*s0]\noutput y: f32[4, s0]\n\
+             for a<4, b<s0, k<s0: s[a, b, k] = (x[a, b, k] + mask[b, k])\n\
+             for a<4, b<s0, k<2: l[a, ((b * 2) + k)] = s[a, b, k]\n\
+             for a<4, b<s0: y[a, b] = (l[a, (b * 2)] + l[a, ((b * 2) + 1)])\n",
+        );
+        let [row, pair] = ["(i % extent(s0))", "((i % extent(s0)) * 2)"];
+        let expected = format!(
+            "for i<4*s0: y[(i / extent(s0)), {row}] = \
+             (l[(i / extent(s0)), {pair}] + l[(i / extent(s0)), ({pair} + 1)])"
+        );
+        assert_eq!(stages[2], expected);
     }
 
     /// A dim is rows and what is in them.
