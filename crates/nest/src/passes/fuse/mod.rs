@@ -15,7 +15,7 @@ mod sites;
 #[cfg(test)]
 mod tests;
 
-use crate::analysis::Scan;
+use crate::analysis::{Scan, is_grouped, sums};
 use crate::compiler_threads;
 use crate::ir::{BufferId, Definition, Nest, Role, Scalar, Stage, loaded_by, visit_accesses};
 use crate::passes::simplify::simplify_stage;
@@ -68,8 +68,8 @@ pub enum Reason {
     },
     /// It folds, and its reader would run it inside another fold or more than once.
     ReduceInside,
-    /// It sums products, and is read where a kernel for that could not write: not along its dims, or outside
-    /// them where a guard says that nothing is read.
+    /// It sums products, and is read where a kernel for that could not write: not along its dims, outside
+    /// them where a guard says that nothing is read, or sums by groups across their rows.
     Scattered,
     /// A buffer that it reads is written again before its reader runs.
     Overwritten,
@@ -334,6 +334,11 @@ impl<'a> Fuse<'a> {
         }
         let is_strided = |site: &Site| site.is_strided(&buffer.shape) && site.keeps_divided(stage);
         if cost.contracts && !sites.iter().all(is_strided) {
+            return Err(Reason::Scattered);
+        }
+        // The kernels for sums by groups write rows.
+        let is_of_groups = || cost.contracts && sums(stage).iter().any(is_grouped);
+        if !sites.iter().all(Site::keeps_rows) && is_of_groups() {
             return Err(Reason::Scattered);
         }
         if cost.arithmetic > 0 && !sites.iter().all(|site| site.keeps_guards(stage)) {

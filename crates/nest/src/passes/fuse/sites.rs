@@ -44,6 +44,17 @@ impl Site {
         Linear::of(index).terms.iter().all(is_linear)
     }
 
+    /// Whether elements that lie side by side in the buffer are read one after the other: by the innermost axis, which moves along the
+    /// last dim alone.
+    pub(super) fn keeps_rows(&self) -> bool {
+        let inner = self.axes.iter().rfind(|axis| axis.extent > 1);
+        let moves = |index: &Scalar| inner.is_some_and(|axis| free_axes(index).contains(&axis.id));
+        let last = self.at.split_last();
+        last.is_none_or(|(last, others)| {
+            inner.is_none() || moves(last) && !others.iter().any(moves)
+        })
+    }
+
     /// Whether the guards of a stage that is read here would be of linear indices, so that they hold for whole runs of lanes: those
     /// that ask where an element is, as of padding.
     pub(super) fn keeps_guards(&self, stage: &Stage) -> bool {

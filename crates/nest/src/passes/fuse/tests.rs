@@ -376,6 +376,37 @@ for i<50, j<32, k<96: y[i, j, k] = max(0.0, t[i, ((j * 96) + k)])
     assert_eq!(kept[0].reason.to_string(), Reason::Scattered.to_string());
 }
 
+/// Sums by groups are read along their rows, or in blocks of these, but not across them.
+#[test]
+fn sums_of_groups_are_read_by_rows() {
+    let text = |read: &str| {
+        format!(
+            "\
+input a: f32[24, 256]
+input w: i8[256, 384]
+input s: f32[2, 384]
+temporary t: f32[24, 384]
+output y: f32[12, 32, 24]
+output z: f32[12, 24, 32]
+for i<24, j<384: t[i, j] = add[g<2; 0.0](term(s[g, j], add[k<128; 0.0](term(a[i, ((g * 128) + k)], f32(w[((g * 128) + k), j])))))
+{read}
+"
+        )
+    };
+    let across = text("for h<12, d<32, i<24: y[h, d, i] = (t[i, ((h * 32) + d)] * 0.5)");
+    let kept = fuse(&mut crate::parse(&across).unwrap());
+    let reason = Reason::Scattered;
+    assert_eq!(
+        kept,
+        [Kept {
+            buffer: "t".into(),
+            reason
+        }]
+    );
+    let along = text("for h<12, i<24, d<32: z[h, i, d] = (t[i, ((h * 32) + d)] * 0.5)");
+    assert_eq!(fuse(&mut crate::parse(&along).unwrap()), []);
+}
+
 /// A stage that writes by an index runs element by element: a fold stays a stage before it, other values are inlined.
 #[test]
 fn a_fold_is_not_done_where_indices_say() {
