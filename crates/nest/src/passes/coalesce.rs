@@ -143,8 +143,8 @@ fn join(stage: &Stage, outer: Axis, extent: Extent, turns: usize) -> Option<Stag
     (row >= LONG_ROW || moves_with_both(stage, [outer.id, inner.id])).then_some(joined)
 }
 
-/// Whether all indices of a stage are digits of one if its two loops, the outer one of which this is, are one of `extent` points:
-/// nothing is divided then.
+/// Whether a stage of two loops, of which `outer` is the outer one, divides nothing once they are one loop of `extent` points: the indices
+/// of each access are digits of one then.
 fn has_one_index(nest: &Nest, stage: &Stage, outer: Axis, extent: Extent) -> bool {
     let Some(joined) = join(stage, outer, extent, 1) else {
         return false;

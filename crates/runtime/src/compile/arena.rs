@@ -34,9 +34,9 @@ pub(crate) struct Placement {
 pub(crate) struct StepMemory {
     /// The offset of its scratch memory.
     pub(crate) scratch: usize,
-    /// That of the windows of its chain, if it has one.
+    /// The offset of the windows of its chain, if it has a chain.
     pub(crate) windows: usize,
-    /// The bytes that each of them has room for.
+    /// The bytes that scratch memory and windows have room for.
     rooms: [usize; 2],
 }
 
@@ -51,7 +51,8 @@ fn rounded(bytes: usize) -> usize {
     bytes.checked_next_multiple_of(step).unwrap_or(bytes)
 }
 
-/// Whether there is room for so many bytes, and no more than twice what they would get.
+/// Whether a buffer of `bytes` may stay where there is room for `room` bytes: it fits, and would get at least about half as much if it
+/// were placed anew.
 fn fits(bytes: usize, room: usize) -> bool {
     bytes <= room && room / 2 <= rounded(bytes)
 }

@@ -40,7 +40,7 @@ pub(crate) fn reach<'k>(
     may_overlap.then_some(local)
 }
 
-/// The rest may take this part of the time in which several threads would run the whole.
+/// What no task completes may take one thread at most one part in this many of the time that all threads take for the whole.
 const MOST_REST: usize = 4;
 
 impl Consumer {
@@ -64,7 +64,8 @@ impl Consumer {
         }
         let rest_fits = rest.iter().all(|part| parts.allow(part));
         let left: usize = rest.iter().map(Range::len).sum();
-        let is_little = left.saturating_mul(producer.workers - 1) <= parts.extent / MOST_REST;
+        let is_little =
+            left.saturating_mul(producer.workers.saturating_sub(1)) <= parts.extent / MOST_REST;
         let pays = is_little && of_tasks.iter().any(Option::is_some);
         (rest_fits && pays).then_some(Consumer {
             parts: of_tasks,
