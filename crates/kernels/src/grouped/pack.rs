@@ -52,7 +52,7 @@ impl GroupedProduct {
                     values.zeros.put(zeros, points_of.clone());
                     values.scales.put(scales, points_of);
                     if columns.len() < PANEL {
-                        // Those of columns that there are none of stay zero.
+                        // A last panel of fewer columns: the codes of those that it lacks are zero.
                         lines.fill(0);
                     }
                     self.pack_lines(codes, columns, group * self.shape.group, &mut lines);

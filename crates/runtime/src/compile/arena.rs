@@ -22,8 +22,8 @@ const ALIGNMENT: usize = 64;
 pub(crate) struct Placement {
     /// The temporaries that have memory, with their offsets.
     buffers: Vec<(BufferId, usize)>,
-    /// For each buffer of the nest, the bytes that it has room for: any number where it has no memory in the arena.
-    rooms: Vec<usize>,
+    /// For each buffer of the nest, the bytes that it has room for, if it has memory in the arena.
+    rooms: Vec<Option<usize>>,
     steps: Vec<StepMemory>,
     /// The bytes of all.
     pub(crate) total: usize,
@@ -82,9 +82,9 @@ impl Placement {
             Error::Input(text.to_owned())
         })?;
         let (own, of_steps) = all.split_at(buffers.len());
-        let mut rooms = vec![usize::MAX; nest.buffers.len()];
+        let mut rooms = vec![None; nest.buffers.len()];
         for ((buffer, _), lifetime) in buffers.iter().zip(own) {
-            rooms[buffer.0 as usize] = lifetime.bytes;
+            rooms[buffer.0 as usize] = Some(lifetime.bytes);
         }
         let (own, offsets) = offsets.split_at(buffers.len());
         let buffers = buffers.iter().map(|(buffer, _)| *buffer);
@@ -106,8 +106,8 @@ impl Placement {
     /// Whether the binding `after` of a class, of which the steps and the bytes of all buffers are given, may have this placement,
     /// and the slots with it, as the binding `before` has.
     pub(crate) fn is_kept(&self, [before, after]: [SizedSteps<'_>; 2]) -> bool {
-        let has_room = |(length, room): (&Option<usize>, &usize)| {
-            *room == usize::MAX || length.is_some_and(|bytes| fits(bytes, *room))
+        let has_room = |(length, room): (&Option<usize>, &Option<usize>)| {
+            room.is_none_or(|room| length.is_some_and(|bytes| fits(bytes, room)))
         };
         let lengths = before.1.iter().zip(after.1.iter().zip(&self.rooms));
         let mut changed = lengths.filter(|(before, (after, _))| before != after);
@@ -156,17 +156,19 @@ pub(crate) type SizedSteps<'s> = (&'s [Arc<Step>], &'s [Option<usize>]);
 /// Whether a step of two bindings of a class runs at the same time as the same others, and needs the same buffers.
 fn is_used_alike(bindings: [&[Arc<Step>]; 2], number: usize) -> bool {
     let [before, after] = bindings.map(|steps| &*steps[number]);
-    let windows = |step: &Step| -> Vec<BufferId> {
-        let windows = step.chain.iter().flat_map(|chain| &chain.windows);
-        windows.map(|window| window.buffer).collect()
-    };
     let distance = |step: &Step| step.producer.as_ref().map(|producer| producer.distance);
     let mut used = after.kernel.used.iter();
     before.turns == after.turns
         && before.consumer.is_some() == after.consumer.is_some()
         && distance(before) == distance(after)
-        && windows(before) == windows(after)
+        && windowed(before).eq(windowed(after))
         && used.all(|buffer| before.needs(*buffer) == after.needs(*buffer))
+}
+
+/// The buffers that have windows in the chain of a step.
+fn windowed(step: &Step) -> impl Iterator<Item = BufferId> {
+    let windows = step.chain.iter().flat_map(|chain| &chain.windows);
+    windows.map(|window| window.buffer)
 }
 
 /// The bytes of the scratch memory of a step, and those of the windows of its chain, for all threads that run it.
@@ -194,9 +196,7 @@ pub(crate) fn lifetimes(
     lengths: &[Option<usize>],
 ) -> Vec<(BufferId, Lifetime)> {
     let mut lifetimes: Vec<Option<Lifetime>> = vec![None; nest.buffers.len()];
-    let chains = steps.iter().filter_map(|step| step.chain.as_ref());
-    let windows = chains.flat_map(|chain| &chain.windows);
-    let windows: FxHashSet<BufferId> = windows.map(|window| window.buffer).collect();
+    let windows: FxHashSet<BufferId> = steps.iter().flat_map(|step| windowed(step)).collect();
     for (step, (first, last)) in steps.iter().zip(times(steps)) {
         for buffer in &step.kernel.used {
             if nest.buf(*buffer).role == Role::Temporary && !windows.contains(buffer) {

@@ -40,7 +40,8 @@ pub(crate) fn reach<'k>(
     may_overlap.then_some(local)
 }
 
-/// What no task completes may take one thread at most one part in this many of the time that all threads take for the whole.
+/// One thread runs what no task completes, after all tasks: for at most one part in this many of the time that all threads take for the
+/// whole.
 const MOST_REST: usize = 4;
 
 impl Consumer {
