@@ -294,3 +294,58 @@ fn layers_of_one_form_keep_their_own_weights() {
         );
     }
 }
+
+/// `x · (a + b) · (codes · (c + d))`, where all but `x` are constants, and `codes` are of `i8`.
+fn products_of_sums(core: &Core) -> Model {
+    const N: usize = 48;
+    let mut graph = Graph::default();
+    let mut random = Random::new(29);
+    let x = graph.parameter("x", ElementType::F32, &[5, N]);
+    let numpy = "auto_broadcast=\"numpy\"";
+    let by_columns = "transpose_a=\"false\" transpose_b=\"false\"";
+    let mut sum = |graph: &mut Graph, shape: [usize; 2]| {
+        let [a, b] = [(); 2].map(|()| {
+            let numbers = random.fractions(shape[0] * shape[1]);
+            graph.floats(&shape, &numbers)
+        });
+        graph.single(core, "Add", "opset1", numpy, &[&a, &b])
+    };
+    let weights = sum(&mut graph, [N, N]);
+    let y = graph.single(core, "MatMul", "opset1", by_columns, &[&x, &weights]);
+    let codes: Vec<u8> = (0..N * N).map(|i| (i * 89 % 256) as u8).collect();
+    let codes = graph.constant(ElementType::I8, &[N, N], &codes);
+    let to_f32 = "destination_type=\"f32\"";
+    let codes = graph.single(core, "Convert", "opset1", to_f32, &[&codes]);
+    let scales = sum(&mut graph, [1, N]);
+    let weights = graph.single(core, "Multiply", "opset1", numpy, &[&codes, &scales]);
+    let z = graph.single(core, "MatMul", "opset1", by_columns, &[&y, &weights]);
+    graph.model(core, &[z]).unwrap()
+}
+
+/// Weights that are computed from constants are packed once for all sizes, too.
+#[test]
+fn computed_weights_are_packed_once() {
+    let core = Core::new().unwrap();
+    let mut random = Random::new(31);
+    let model = products_of_sums(&core);
+    let open = reshaped(&model, vec![PartialShape::any_of_rank(2)]).unwrap();
+    let generic = Config::default().specialization(Specialization::Generic);
+    let class = core.compile_model_with(&open, generic).unwrap();
+    let mut packed = Vec::new();
+    for rows in [40, 41, 57, 130] {
+        let input = tensor(&model.inputs()[0], Some(&[rows, 48]), &mut random);
+        let alone = reshaped(&model, vec![PartialShape::from([rows, 48].as_slice())]).unwrap();
+        let alone = core.compile_model(&alone).unwrap();
+        let want = run(&alone, std::slice::from_ref(&input));
+        let found = run(&class, &[input]);
+        assert!(
+            agree(&found, &want),
+            "{rows} rows: {found:?}, want {want:?}"
+        );
+        packed.push(class.statistics().packed_bytes);
+    }
+    assert!(
+        packed[0] > 0 && packed.iter().all(|bytes| *bytes == packed[0]),
+        "{packed:?}"
+    );
+}

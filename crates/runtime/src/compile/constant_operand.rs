@@ -1,6 +1,6 @@
 //! Constant operands of contractions, as contraction kernels take them.
 
-use crate::compile::slot::Slot;
+use crate::compile::packed_operands::PlanSlots;
 use vinelift_kernels::{Code, Coding, Narrow};
 use vinelift_nest::{Contraction, Factor, Points, Stride, Strided, SubNest};
 use vinelift_tensor::{ElementType, Tensor};
@@ -8,7 +8,7 @@ use vinelift_tensor::{ElementType, Tensor};
 /// Finds the constants of a step.
 pub(crate) struct Constants<'a> {
     pub(crate) step: &'a SubNest,
-    pub(crate) slots: &'a [Slot],
+    pub(crate) slots: &'a PlanSlots,
 }
 
 /// Where the coding of a constant comes from. Equal ones give equal zero points and scales as long as the constants live.
@@ -136,11 +136,8 @@ impl<'a> Constants<'a> {
     }
 
     fn tensor(&self, from: &Strided) -> Option<&'a Tensor> {
-        let buffer = self.step.buffers[from.buffer.0 as usize];
-        match &self.slots[buffer.0 as usize] {
-            Slot::Constant(tensor) => Some(tensor),
-            _ => None,
-        }
+        self.slots
+            .constant(self.step.buffers[from.buffer.0 as usize])
     }
 
     fn bytes(&self, from: &Strided) -> Option<&'a [u8]> {

@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::compile::Settings;
 use crate::compile::kernels::Kernels;
+use crate::compile::packed_operands::PlanSlots;
 use crate::compile::plan::Plan;
 use crate::compile::slot::Slot;
 use crate::compile::symbolic_plan::SymbolicPlan;
@@ -184,7 +185,7 @@ fn plan_of(nest: Nest, slots: Vec<Slot>, settings: &Settings<'_>) -> Result<Plan
         symbolic_buffers: Vec::new(),
         kernels: Some(kernels),
         nest: Arc::new(nest),
-        slots,
+        slots: PlanSlots::new(slots),
         candidates: Vec::new(),
         last: Mutex::default(),
         outputs: Vec::new(),

@@ -5,6 +5,7 @@ use crate::compile::constants::{Prologue, constant_stages};
 use crate::compile::interface::Interface;
 use crate::compile::kernels::Kernels;
 use crate::compile::micro_batches::MicroBatches;
+use crate::compile::packed_operands::PlanSlots;
 use crate::compile::passes::{Buffers, Optimized, optimize};
 use crate::compile::plan::NodeCall;
 use crate::compile::slot::{Slot, slots};
@@ -149,7 +150,7 @@ impl Draft {
             symbolic_buffers: symbolic.collect(),
             kernels,
             nest: Arc::new(self.nest),
-            slots: self.slots,
+            slots: PlanSlots::new(self.slots),
             candidates,
             last: Mutex::default(),
             outputs: self.outputs,

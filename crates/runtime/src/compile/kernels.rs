@@ -8,7 +8,7 @@ use crate::compile::contraction::{Consumers, Neighbours, PackedContraction, Take
 use crate::compile::coupled::Coupled;
 use crate::compile::couplings::{Couplings, consumers};
 use crate::compile::kernel::Kernel;
-use crate::compile::slot::Slot;
+use crate::compile::packed_operands::PlanSlots;
 use crate::compile::step::{Engine, Step};
 use crate::compile::symbolic_kernel::{Numbers, SymbolicKernel};
 use crate::stop;
@@ -104,7 +104,7 @@ impl Kernels {
         &self,
         numbers: &Numbers<'_>,
         last: Option<&Binding>,
-        slots: &[Slot],
+        slots: &PlanSlots,
         settings: &Settings<'_>,
     ) -> Result<Option<Vec<Arc<Step>>>, Error> {
         let last = last.map(|last| (last.changes(numbers.values), last.steps()));
@@ -141,7 +141,7 @@ impl Kernels {
         &self,
         kernels: Vec<usize>,
         values: &[usize],
-        slots: &[Slot],
+        slots: &PlanSlots,
         settings: &Settings<'_>,
     ) -> Result<Option<Vec<Engine>>, Error> {
         let engine = |k: usize| {
@@ -163,13 +163,13 @@ impl Kernels {
         &self,
         kernels: Vec<usize>,
         values: &[usize],
-        slots: &[Slot],
+        slots: &PlanSlots,
         settings: &Settings<'_>,
         engine: impl Fn(usize) -> Result<Option<Engine>, Error>,
     ) -> Result<Option<Vec<Engine>>, Error> {
         let has_constants = |k: usize| {
             let mut used = self.all[k].kernel.used.iter();
-            used.any(|b| matches!(slots[b.0 as usize], Slot::Constant(_)))
+            used.any(|b| slots.constant(*b).is_some())
         };
         let mut firsts: FxHashMap<usize, (usize, Arc<PackedContraction>)> = FxHashMap::default();
         let mut engines: Vec<Engine> = Vec::with_capacity(kernels.len());
@@ -208,7 +208,7 @@ impl Kernels {
         &self,
         k: usize,
         values: &[usize],
-        slots: &[Slot],
+        slots: &PlanSlots,
         settings: &Settings<'_>,
     ) -> Result<Option<Engine>, Error> {
         let symbolic = &self.all[k];
@@ -260,7 +260,7 @@ impl Kernels {
         &self,
         k: usize,
         values: &[usize],
-        slots: &[Slot],
+        slots: &PlanSlots,
         settings: &Settings<'_>,
     ) -> Option<Arc<PackedContraction>> {
         let kernel = &self.all[k].kernel;

@@ -1,10 +1,14 @@
-//! Packed constants that all plans of a compiled model share, so that their memory does not multiply with shapes.
+//! Packed constants that plans share, so that their memory does not multiply with shapes: those of the model by all plans of a
+//! compiled model, and those that a plan for a class of shapes computed from these by all its bindings.
 
+use crate::Tensor;
 use crate::compile::constant_operand::CodingSource;
+use crate::compile::slot::Slot;
 use crate::weights::MappedFile;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use vinelift_kernels::{Layout, Packed};
+use vinelift_nest::BufferId;
 
 /// Packed operands by the constants that they were made of. Plans own them: what no plan uses is gone.
 #[derive(Default)]
@@ -25,6 +29,23 @@ struct PackedKey {
     coding: Option<CodingSource>,
 }
 
+/// A constant operand before it is packed.
+pub(crate) struct Unpacked<'a> {
+    /// Where the bytes of the constant begin.
+    pub(crate) constant: usize,
+    /// Those from the first element on that is used.
+    pub(crate) bytes: &'a [u8],
+    pub(crate) coding: Option<&'a CodingSource>,
+}
+
+impl Unpacked<'_> {
+    /// Where all constants begin that it is made of.
+    fn constants(&self) -> impl Iterator<Item = usize> {
+        let coding = self.coding.into_iter().flat_map(CodingSource::constants);
+        coding.chain([self.constant])
+    }
+}
+
 impl PackedOperands {
     /// For constants whose bytes begin at these addresses, and which outlive this; some may be in a file.
     pub(crate) fn of(constants: FxHashSet<usize>, file: Option<MappedFile>) -> PackedOperands {
@@ -35,25 +56,24 @@ impl PackedOperands {
         }
     }
 
-    /// `bytes`, which are those of the constant that begins at address `constant` from some element on, packed: by
-    /// `pack` if they are not known in this layout and coding.
-    pub(crate) fn get(
+    /// Whether all constants live as long as this that an operand is made of.
+    fn outlive(&self, operand: &Unpacked<'_>) -> bool {
+        let mut constants = operand.constants();
+        constants.all(|address| self.constants.contains(&address))
+    }
+
+    /// The operand, whose constants live as long as this, packed: by `pack` if it is not known in this layout and coding.
+    fn get(
         &self,
-        constant: usize,
-        (bytes, coding): (&[u8], Option<&CodingSource>),
+        operand: &Unpacked<'_>,
         layout: impl FnOnce() -> Layout,
         pack: impl FnOnce() -> Option<Packed>,
     ) -> Option<Arc<Packed>> {
-        let coding_constants = coding.into_iter().flat_map(CodingSource::constants);
-        let mut constants = coding_constants.chain([constant]);
-        if !constants.all(|address| self.constants.contains(&address)) {
-            return pack().map(Arc::new);
-        }
         let key = PackedKey {
-            address: bytes.as_ptr() as usize,
-            bytes: bytes.len(),
+            address: operand.bytes.as_ptr() as usize,
+            bytes: operand.bytes.len(),
             layout: layout(),
-            coding: coding.cloned(),
+            coding: operand.coding.cloned(),
         };
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(packed) = known().get(&key).and_then(Weak::upgrade) {
@@ -61,11 +81,56 @@ impl PackedOperands {
         }
         let packed = Arc::new(pack()?);
         if let Some(file) = &self.file {
-            file.release(bytes);
+            file.release(operand.bytes);
         }
         let mut known = known();
         known.retain(|_, packed| packed.strong_count() > 0);
         known.insert(key, Arc::downgrade(&packed));
         Some(packed)
+    }
+}
+
+/// Where the buffers of a plan are found at all values of its symbols, with the packed constants that are its own.
+pub(crate) struct PlanSlots {
+    slots: Vec<Slot>,
+    /// Of the constants among the slots: no other plan has those that were computed for it.
+    own: PackedOperands,
+}
+
+impl PlanSlots {
+    /// Nothing is packed yet.
+    pub(crate) fn new(slots: Vec<Slot>) -> PlanSlots {
+        PlanSlots {
+            slots,
+            own: PackedOperands::default(),
+        }
+    }
+
+    /// The slots, by the numbers of the buffers.
+    pub(crate) fn all(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// The constant that a buffer is.
+    pub(crate) fn constant(&self, buffer: BufferId) -> Option<&Tensor> {
+        match self.slots.get(buffer.0 as usize)? {
+            Slot::Constant(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+
+    /// An operand that is made of constants among the slots, packed: by `pack` if neither the plans of the model, which share
+    /// `of_model`, nor the bindings of this one know it in this layout and coding. `None` if it cannot be packed.
+    pub(crate) fn packed(
+        &self,
+        of_model: &PackedOperands,
+        operand: &Unpacked<'_>,
+        layout: impl FnOnce() -> Layout,
+        pack: impl FnOnce() -> Option<Packed>,
+    ) -> Option<Arc<Packed>> {
+        match of_model.outlive(operand) {
+            true => of_model.get(operand, layout, pack),
+            false => self.own.get(operand, layout, pack),
+        }
     }
 }

@@ -6,6 +6,7 @@ use crate::compile::binding::Binding;
 use crate::compile::kernels::Kernels;
 use crate::compile::micro_batches::MicroBatches;
 use crate::compile::native::Native;
+use crate::compile::packed_operands::PlanSlots;
 use crate::compile::plan::{NodeCall, Plan};
 use crate::compile::slot::Slot;
 use crate::compile::step::Step;
@@ -29,7 +30,7 @@ pub(crate) struct SymbolicPlan {
     /// None if the nest is interpreted.
     pub(super) kernels: Option<Kernels>,
     /// Of the buffers that are no temporaries.
-    pub(super) slots: Vec<Slot>,
+    pub(super) slots: PlanSlots,
     pub(super) candidates: Vec<Candidate>,
     pub(super) outputs: Vec<(BufferId, TensorId, Vec<Extent>)>,
     pub(super) constants: Arc<FxHashMap<TensorId, Tensor>>,
@@ -118,7 +119,7 @@ impl SymbolicPlan {
             lengths: &lengths,
         };
         let (slots, native) = match &self.kernels {
-            None => (self.slots.as_slice().into(), None),
+            None => (self.slots.all().into(), None),
             Some(kernels) => {
                 let steps = kernels.bound_to(&numbers, before, &self.slots, settings)?;
                 let Some(steps) = steps else {
@@ -160,7 +161,10 @@ impl SymbolicPlan {
             None => {
                 let is_of_class = !numbers.values.is_empty();
                 let placement = Placement::of(&self.nest, &steps, numbers.lengths, is_of_class)?;
-                (placement.slots(&steps, &self.slots), Arc::new(placement))
+                (
+                    placement.slots(&steps, self.slots.all()),
+                    Arc::new(placement),
+                )
             }
         };
         Ok((slots, Native::new(steps, placement)))

@@ -4,7 +4,7 @@ use super::tasks::{sharing, tasks_of};
 use super::{ContractionKind, MOST_SCRATCH, PackedContraction, Place, in_buffer, isa};
 use crate::compile::Settings;
 use crate::compile::constant_operand::{CodingSource, Constants, is_of_left, is_of_right};
-use crate::compile::slot::Slot;
+use crate::compile::packed_operands::{PlanSlots, Unpacked};
 use std::ops::Range;
 use std::slice::from_raw_parts;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl GroupedContraction {
         contraction: &Contraction,
         groups: &Groups,
         step: &SubNest,
-        slots: &[Slot],
+        slots: &PlanSlots,
         settings: &Settings<'_>,
     ) -> Option<PackedContraction> {
         let (rows, points) = match &groups.rows {
@@ -53,11 +53,14 @@ impl GroupedContraction {
         let (bytes, source) = (columns.0, columns.1?);
         let problem = problem(contraction, groups.axes, steps, rows, &source)?;
         let kernel = GroupedProduct::new(&problem, isa(settings.options.vectors)).ok()?;
-        let constant = constants.address(&contraction.right);
-        let operands = &settings.shared.operands;
-        let columns = operands.get(
-            constant,
-            (bytes, Some(&source)),
+        let unpacked = Unpacked {
+            constant: constants.address(&contraction.right),
+            bytes,
+            coding: Some(&source),
+        };
+        let columns = slots.packed(
+            &settings.shared.operands,
+            &unpacked,
             || kernel.layout(),
             || {
                 // The values are many: they are only looked at where something is packed.

@@ -8,7 +8,7 @@ mod tasks;
 mod winograd;
 
 use crate::compile::Settings;
-use crate::compile::slot::Slot;
+use crate::compile::packed_operands::PlanSlots;
 use grouped::GroupedContraction;
 use std::ops::Range;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl PackedContraction {
         contraction: &Contraction,
         step: &SubNest,
         borders: Vec<Border>,
-        slots: &[Slot],
+        slots: &PlanSlots,
         settings: &Settings<'_>,
         neighbours: Neighbours,
     ) -> Option<PackedContraction> {
@@ -69,7 +69,7 @@ impl PackedContraction {
         &self,
         step: &SubNest,
         borders: &[Border],
-        slots: &[Slot],
+        slots: &PlanSlots,
         settings: &Settings<'_>,
     ) -> Option<PackedContraction> {
         let ContractionKind::Strided(contraction) = &self.kind else {

@@ -3,6 +3,7 @@
 use super::problem::turn;
 use crate::compile::Settings;
 use crate::compile::constant_operand::{CodingSource, Constants, is_of_left, is_of_right};
+use crate::compile::packed_operands::Unpacked;
 use std::sync::Arc;
 use vinelift_kernels as kernels;
 use vinelift_kernels::{Form, Packed};
@@ -58,9 +59,15 @@ pub(super) fn pack(
                 (None, false) => kernel.pack_right(bytes),
             }
         };
-        let operands = &settings.shared.operands;
-        let address = constants.address(factor);
-        let packed = operands.get(address, (bytes, source.as_ref()), layout, packed)?;
+        let unpacked = Unpacked {
+            constant: constants.address(factor),
+            bytes,
+            coding: source.as_ref(),
+        };
+        let of_model = &settings.shared.operands;
+        let packed = constants
+            .slots
+            .packed(of_model, &unpacked, layout, packed)?;
         Some(Some(packed))
     };
     Some([

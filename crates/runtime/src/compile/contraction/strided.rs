@@ -8,7 +8,7 @@ use super::{
 };
 use crate::compile::Settings;
 use crate::compile::constant_operand::Constants;
-use crate::compile::slot::Slot;
+use crate::compile::packed_operands::PlanSlots;
 use std::ops::Range;
 use std::slice::from_raw_parts;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl StridedContraction {
         contraction: &Contraction,
         step: &SubNest,
         borders: Vec<Border>,
-        slots: &[Slot],
+        slots: &PlanSlots,
         settings: &Settings<'_>,
         Neighbours { rows_of, consumers }: Neighbours,
     ) -> Option<PackedContraction> {
@@ -111,7 +111,7 @@ impl StridedContraction {
         &self,
         step: &SubNest,
         borders: &[Border],
-        slots: &[Slot],
+        slots: &PlanSlots,
         settings: &Settings<'_>,
     ) -> Option<StridedContraction> {
         let constants = Constants { step, slots };

@@ -5,7 +5,7 @@ use super::tasks::{consumed_tasks, sharing, tasks_of};
 use super::{Consumers, ContractionKind, MOST_SCRATCH, PackedContraction, Place, in_buffer, isa};
 use crate::compile::Settings;
 use crate::compile::constant_operand::{Constants, is_of_left, is_of_right};
-use crate::compile::slot::Slot;
+use crate::compile::packed_operands::{PlanSlots, Unpacked};
 use std::ops::Range;
 use std::slice::from_raw_parts;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Convolution {
     pub(super) fn packed(
         contraction: &Contraction,
         step: &SubNest,
-        slots: &[Slot],
+        slots: &PlanSlots,
         settings: &Settings<'_>,
         consumers: Option<Consumers>,
     ) -> Option<PackedContraction> {
@@ -54,10 +54,14 @@ impl Convolution {
         let problem = problem(contraction, element, None);
         let isa = isa(settings.options.vectors);
         let kernel = WinogradConvolution::new(&problem, isa, are_right)?;
-        let operands = &settings.shared.operands;
-        let windows = operands.get(
-            constants.address(windows),
-            (bytes, None),
+        let unpacked = Unpacked {
+            constant: constants.address(windows),
+            bytes,
+            coding: None,
+        };
+        let windows = slots.packed(
+            &settings.shared.operands,
+            &unpacked,
             || kernel.layout(),
             || kernel.pack(bytes),
         )?;
