@@ -71,20 +71,17 @@ impl ColumnVectors {
         most: impl Fn(usize) -> usize,
     ) -> ColumnVectors {
         let mut vectors = Vec::new();
-        each_run(
-            from,
-            lanes,
-            |column| out[column],
-            |vector| vectors.push(vector),
-        );
+        let place = |column| out[column];
+        each_run(from, lanes, place, |vector| vectors.push(vector));
         let most = most(vectors.len());
         ColumnVectors::new(vectors, lanes, most, true)
     }
 
     fn new(vectors: Vec<Vector>, lanes: usize, most: usize, contiguous: bool) -> ColumnVectors {
-        let mut panels = Vec::new();
+        let count = vectors.len().div_ceil(most);
+        let mut panels = Vec::with_capacity(count);
         let (mut first_vector, mut first_column) = (0, 0);
-        for vectors_of in parts(vectors.len(), vectors.len().div_ceil(most)) {
+        for vectors_of in parts(vectors.len(), count) {
             let of = &vectors[vectors_of.clone()];
             let columns = of
                 .iter()
@@ -113,6 +110,13 @@ impl ColumnVectors {
             panels: panels.into(),
         }
     }
+}
+
+/// How many vectors [`ColumnVectors::plain`] has.
+pub(crate) fn plain_vectors(from: &[u32], out: &[u32], lanes: usize) -> usize {
+    let mut count = 0;
+    each_run(from, lanes, |column| out[column], |_| count += 1);
+    count
 }
 
 /// [`ColumnPanel::last`] of vectors that are contiguous in `out`.

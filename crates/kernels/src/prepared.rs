@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::axes::Axes;
 use crate::engine::{ADDRESSED_ROWS, Engine};
 use crate::geometry::{
-    ColumnVectors, PanelShape, Tiles, aligned_height, shape, shared_shape, width,
+    ColumnVectors, PanelShape, Tiles, aligned_height, plain_vectors, shape, shared_shape, width,
 };
 use crate::groups::{Groups, Side};
 use crate::pack::Packing;
 use crate::padding::{LiveSteps, Padding};
+use crate::partition::ColumnSource;
 use crate::simd::HasEngine;
 use crate::tile::SPREAD_WIDTH;
 use crate::words::{Overlap, RowWords};
@@ -61,7 +62,9 @@ pub struct PreparedContraction {
     /// How many packed panels a tile of all rows takes, if there are so few of them.
     pub(crate) panels_at_once: usize,
     pub(crate) packed: ColumnVectors,
-    /// The vectors that tiles read from columns where these lie; none if columns are always packed.
+    /// How many vectors tiles would read where columns lie; none if these are always packed.
+    pub(crate) plain_vectors: Option<usize>,
+    /// These vectors, if tiles do so.
     pub(crate) plain: Option<ColumnVectors>,
     /// Whether tiles lay plain columns across themselves.
     pub(crate) lays_across: bool,
@@ -189,11 +192,8 @@ impl PreparedContraction {
         };
         let (packed, contiguous) = ColumnVectors::packed(&column_out, lanes, most);
         let is_plain = forms[usize::from(!groups.exchanged)] == Form::Plain;
-        let plain = (is_plain && group == 1 && narrow.is_none()).then(|| {
-            ColumnVectors::plain(&column_side.points, &column_out, lanes, |vectors| {
-                width(height, vectors, &tiles)
-            })
-        });
+        let plain_vectors = (is_plain && group == 1 && narrow.is_none())
+            .then(|| plain_vectors(&column_side.points, &column_out, lanes));
         let lays_across = row_panels == 1
             && height <= across
             && narrow.is_none()
@@ -203,7 +203,7 @@ impl PreparedContraction {
             true => (columns.points(), rows.points()),
             false => (rows.points(), columns.points()),
         };
-        Ok(PreparedContraction {
+        let mut kernel = PreparedContraction {
             number: next_number(),
             element: contraction.element,
             isa,
@@ -222,9 +222,10 @@ impl PreparedContraction {
             live: None,
             panels_at_once,
             packed,
-            plain,
+            plain_vectors,
+            plain: None,
             lays_across,
-            scatter: (!contiguous).then_some(column_out),
+            scatter: None,
             row_out,
             out_pitches: groups.out_pitches(),
             row_length: groups.row_length(),
@@ -236,7 +237,15 @@ impl PreparedContraction {
             rows: row_side,
             columns: column_side,
             batch: groups.batch,
-        })
+        };
+        if !contiguous {
+            kernel.scatter = Some(column_out);
+        } else if kernel.column_source(Form::Plain) == ColumnSource::Plain {
+            let most = |vectors| width(height, vectors, &tiles);
+            let points = &kernel.columns.points;
+            kernel.plain = Some(ColumnVectors::plain(points, &column_out, lanes, most));
+        }
+        Ok(kernel)
     }
 
     /// Has tiles leave out products with zeros of the `padding` from now on, where there are enough of these and all elements of

@@ -143,7 +143,7 @@ impl PreparedContraction {
 
     /// Into how many parts the rows of a batch may be divided, so that having all columns pass by for each pays.
     fn most_row_parts(&self) -> usize {
-        let least = match self.plain {
+        let least = match self.plain_vectors {
             Some(_) => LEAST_ROWS_OF_PLAIN,
             None => LEAST_ROWS,
         };

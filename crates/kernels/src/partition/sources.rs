@@ -76,7 +76,7 @@ impl PreparedContraction {
     }
 
     /// Where tiles get columns of a form from, if each task has some of its own.
-    pub(super) fn column_source(&self, columns: Form) -> ColumnSource {
+    pub(crate) fn column_source(&self, columns: Form) -> ColumnSource {
         match columns {
             Form::Packed => ColumnSource::Packed,
             Form::Coded => ColumnSource::Coded,
@@ -261,19 +261,18 @@ impl PreparedContraction {
         /// The cost of loading a vector and laying it across, in multiply-adds; without the latter it is 1.
         const ACROSS: usize = 4;
         let rows = self.rows.points.len();
-        let plain = self.plain.as_ref().filter(|_| self.scatter.is_none());
-        let is_faster = |plain: &ColumnVectors| {
-            self.packed.vectors.len() * (rows + ACROSS) < plain.vectors.len() * (rows + 1)
-        };
+        let plain = self.plain_vectors.filter(|_| self.scatter.is_none());
+        let packed = self.packed.vectors.len();
+        let is_faster = |plain: usize| packed * (rows + ACROSS) < plain * (rows + 1);
         self.lays_across && plain.is_none_or(is_faster)
     }
 
     /// Whether it is cheaper to compute from the columns as they are than to pack them.
     fn plain_pays(&self) -> bool {
-        let Some(plain) = self.plain.as_ref().filter(|_| self.scatter.is_none()) else {
+        let Some(plain) = self.plain_vectors.filter(|_| self.scatter.is_none()) else {
             return false;
         };
-        let (plain, packed) = (plain.vectors.len(), self.packed.vectors.len());
+        let packed = self.packed.vectors.len();
         // In cycles for each `k`: two vectors of a row are computed in one, if the loads allow, and a
         // vector is packed in less than three if all lanes are equally far apart, in five if it comes from a few loads or lines are
         // laid across.
