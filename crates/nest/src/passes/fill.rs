@@ -3,10 +3,12 @@
 //! > `t[i] = select(0 <= i - 2 < n, x[i - 2], 0)` over `i < n + 4` is `t[i] = 0` over `i < n + 4`, and then
 //! > `t[i + 2] = x[i]` over `i < n`
 //!
+//! The same number fills all points: a constant, or one that a run gives.
+//!
 //! Where extents are numbers, borders are peeled instead: so no point is written twice.
 
 use crate::analysis::is_proven;
-use crate::ir::{Axis, AxisId, Kind, Nest, Scalar, Stage, loaded_by, rewrite_stage};
+use crate::ir::{Axis, AxisId, Kind, Nest, Scalar, Stage, free_axes, loaded_by, rewrite_stage};
 use crate::passes::guard_box::{Inside, guard_box};
 use rustc_hash::FxHashMap;
 use vinelift_tensor::{Extent, Formula};
@@ -17,7 +19,7 @@ pub(super) fn filled(nest: &mut Nest, stage: &Stage) -> Option<[Stage; 2]> {
         return None;
     };
     let is_open = stage.domain.iter().any(|axis| axis.extent.is_symbolic());
-    if !is_open || !stage.is_unordered() || stage.value.folds() || fill.as_const().is_none() {
+    if !is_open || !stage.is_unordered() || stage.value.folds() || !free_axes(fill).is_empty() {
         return None;
     }
     let inside = guard_box(condition, &stage.domain)?;
@@ -76,9 +78,8 @@ mod tests {
     use vinelift_tensor::ElementType::F32;
     use vinelift_tensor::Symbol;
 
-    /// `t[i, j] = select(0 <= i - 2 < n, x[i - 2, j], 0)`, where `n` is a symbol.
-    #[test]
-    fn a_copy_with_borders_is_a_fill_and_a_copy() {
+    /// The stages of `t[i, j] = select(0 <= i - 2 < n, x[i - 2, j], fill)`, where `n` is a symbol.
+    fn scheduled(fill: impl Fn(&mut Nest, &[Scalar]) -> Scalar) -> Vec<String> {
         let mut nest = Nest::new();
         let n = Extent::new(Formula::symbol(Symbol::new(0).unwrap()), 5);
         let more = n.plus(4.into()).unwrap();
@@ -87,17 +88,47 @@ mod tests {
         nest.define(vec![], t, |nest, at| {
             let i = &at[0] - 2;
             let guard = i.ge(index(0)) & i.lt(Scalar::extent(n));
-            select(guard, nest.load(x, vec![i, at[1].clone()]), zero(F32))
+            let fill = fill(nest, at);
+            select(guard, nest.load(x, vec![i, at[1].clone()]), fill)
         });
         nest.adopt_symbols();
         schedule(&mut nest);
         verify(&nest).unwrap();
+        nest.stage_texts()
+    }
+
+    #[test]
+    fn a_copy_with_borders_is_a_fill_and_a_copy() {
         assert_eq!(
-            nest.stage_texts(),
+            scheduled(|_, _| zero(F32)),
             [
                 "for i<3*s0 + 12: t[i] = 0.0",
                 "for i<3*s0: t[(i + 6)] = x[i]",
             ]
+        );
+        let of_run = |nest: &mut Nest, _: &[Scalar]| {
+            let z = nest.buffer("z", F32, &[0usize; 0], Role::Input);
+            nest.load(z, vec![])
+        };
+        assert_eq!(
+            scheduled(of_run),
+            [
+                "for i<3*s0 + 12: t[i] = z[]",
+                "for i<3*s0: t[(i + 6)] = x[i]",
+            ]
+        );
+    }
+
+    #[test]
+    fn borders_of_different_numbers_stay() {
+        let of_column = |nest: &mut Nest, at: &[Scalar]| {
+            let z = nest.buffer("z", F32, &[3usize], Role::Input);
+            nest.load(z, vec![at[1].clone()])
+        };
+        let stages = scheduled(of_column);
+        assert!(
+            matches!(&stages[..], [stage] if stage.contains("select")),
+            "{stages:?}"
         );
     }
 }
