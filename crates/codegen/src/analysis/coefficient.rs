@@ -40,6 +40,12 @@ impl Coefficient {
         Coefficient::new(self.number.wrapping_mul(by), self.factor)
     }
 
+    /// The same; `None` if the number does not fit.
+    pub(crate) fn checked_times(self, by: i64) -> Option<Coefficient> {
+        let number = self.number.checked_mul(by)?;
+        Some(Coefficient::new(number, self.factor))
+    }
+
     /// `self · by`; `None` if there is no formula for it.
     pub(crate) fn by(self, by: Extent) -> Option<Coefficient> {
         let content = by.formula().content();

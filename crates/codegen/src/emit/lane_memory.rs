@@ -7,9 +7,11 @@ use super::lane_program::LaneProgram;
 use super::state::Binding;
 use crate::target::clif128::Lanes128;
 use crate::vector_ir::ops::{Access, Compared, Gather, lane_bytes};
+use crate::vector_ir::program::Stride;
 use crate::vectorize::KernelScalar;
 use cranelift_codegen::ir::{InstBuilder, Value};
-use vinelift_nest::{Kind, Scalar};
+use cranelift_frontend::FunctionBuilder;
+use vinelift_nest::{AxisId, Kind, Scalar};
 use vinelift_tensor::ElementType::{self, Boolean, U8};
 use vinelift_tensor::Extent;
 
@@ -22,18 +24,32 @@ impl<'n> Emitter<'n, '_> {
         step: i64,
     ) -> (Value, i32) {
         let mut address = p.arguments[access.pointer as usize];
-        let moves = |moves: &[(u32, i32)]| -> i64 {
-            let own = moves.iter().filter(|(moved, _)| *moved == access.pointer);
-            own.map(|(_, by)| i64::from(*by)).sum()
-        };
-        let loops = p.moves.iter().map(|(axis, all)| (*axis, moves(all)));
-        for (axis, by) in std::iter::once((p.axis, step)).chain(loops) {
-            if let Some(Binding { value, .. }) = self.axes.get(&axis).copied().filter(|_| by != 0) {
-                let moved = self.builder.ins().imul_imm_s(value, by);
-                address = self.builder.ins().iadd(address, moved);
+        if step != 0 {
+            address = self.moved_along(address, p.axis, |b, point| b.ins().imul_imm_s(point, step));
+        }
+        for (axis, moves) in &p.moves {
+            for (_, stride) in moves.iter().filter(|(moved, _)| *moved == access.pointer) {
+                address = self.moved_along(address, *axis, |b, point| match *stride {
+                    Stride::Bytes(bytes) => b.ins().imul_imm_s(point, i64::from(bytes)),
+                    Stride::Argument(number) => b.ins().imul(point, p.arguments[number as usize]),
+                });
             }
         }
         (address, access.offset)
+    }
+
+    /// The address, moved on by `bytes` of the point that an axis is at, if it is at one.
+    fn moved_along(
+        &mut self,
+        address: Value,
+        axis: AxisId,
+        bytes: impl FnOnce(&mut FunctionBuilder<'_>, Value) -> Value,
+    ) -> Value {
+        let Some(Binding { value, .. }) = self.axes.get(&axis).copied() else {
+            return address;
+        };
+        let moved = bytes(&mut self.builder, value);
+        self.builder.ins().iadd(address, moved)
     }
 
     pub(super) fn load_element(

@@ -6,7 +6,7 @@
 use super::emitter::{Emitter, MOST_INSTRUCTIONS, Refusal, Result, no_primitive, register};
 use crate::target::clif128::{Clif128, Lanes128};
 use crate::vector_ir::ops::{Access, Gather, IndexCheck, LaneOp, Op, lane_bytes};
-use crate::vector_ir::program::{Instruction, Program, Step, Value as ProgramValue};
+use crate::vector_ir::program::{Instruction, Program, Step, Stride, Value as ProgramValue};
 use crate::vectorize::{Argument, KernelLoop, KernelScalar};
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 use vinelift_nest::{Axis, AxisId, Binary, FoldBounds, Unary};
@@ -25,7 +25,7 @@ pub(super) struct LaneProgram<'p, 'n> {
     pub(super) flags: Vec<MemFlagsData>,
     values: Vec<Option<Lanes128>>,
     /// For each loop that is open, by which its axis moves pointers.
-    pub(super) moves: Vec<(AxisId, &'p [(u32, i32)])>,
+    pub(super) moves: Vec<(AxisId, &'p [(u32, Stride)])>,
     /// The last check of indices, and their type.
     pub(super) check: Option<(IndexCheck, ElementType)>,
     /// Whether the mask that was looked at last has any lanes.
@@ -187,7 +187,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
         &mut self,
         p: &mut LaneProgram<'p, 'n>,
         axis: Axis,
-        moves: &'p [(u32, i32)],
+        moves: &'p [(u32, Stride)],
         body: &'p [Step],
     ) -> Result {
         let variables = p.written(body);

@@ -168,6 +168,7 @@ impl<'n> Emitter<'n, '_> {
                     None => address,
                 })
             }
+            Argument::Stride(bytes) => Ok(self.coefficient(*bytes, 1)),
             Argument::Collected(number) => {
                 let slot = self.collected[*number];
                 Ok(self.builder.ins().stack_addr(types::I64, slot, 0))

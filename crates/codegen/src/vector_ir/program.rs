@@ -39,6 +39,14 @@ pub(crate) enum TripCount {
     OfKernel,
 }
 
+/// By how many bytes a turn of a loop moves a pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stride {
+    Bytes(i32),
+    /// As many as the argument of this number says.
+    Argument(u32),
+}
+
 #[derive(Debug)]
 pub(crate) enum Step {
     /// The instruction of this number.
@@ -46,8 +54,8 @@ pub(crate) enum Step {
     Loop {
         axis: Axis,
         trips: TripCount,
-        /// Pointers that move with each turn, and by how many bytes.
-        moves: Vec<(u32, i32)>,
+        /// Pointers that move with each turn.
+        moves: Vec<(u32, Stride)>,
         body: Vec<Step>,
     },
     /// Steps that a back end may skip if the mask of the [`Op::HasLanes`] right before has no lanes. Variables then stay as they

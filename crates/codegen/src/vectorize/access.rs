@@ -6,7 +6,7 @@ use super::vector_loop::{Argument, Pace};
 use crate::analysis::coefficient::Coefficient;
 use crate::analysis::linear::Linear;
 use crate::vector_ir::ops::{Access, Op, lane_bytes};
-use crate::vector_ir::program::{TripCount, Value};
+use crate::vector_ir::program::{Stride, TripCount, Value};
 use std::rc::Rc;
 use vinelift_nest::{BufferId, Kind, Scalar};
 use vinelift_tensor::ElementType::{Boolean, U8};
@@ -22,7 +22,7 @@ struct Strides<'n> {
     offset: i64,
     symbolic: Vec<Coefficient>,
     /// Loops that move the pointer, and by how many bytes.
-    moves: Vec<(usize, i64)>,
+    moves: Vec<(usize, Coefficient)>,
     /// Bytes by which a point of the axis that is cut moves it.
     cut_step: i64,
 }
@@ -176,14 +176,14 @@ impl<'n> Builder<'_, 'n> {
             if begins(leaf) {
                 strides.still.push((leaf, coefficient));
             }
-            // Pointers move by numbers.
-            let bytes = || coefficient.number()?.checked_mul(width);
+            let bytes = || coefficient.checked_times(width);
             if self.cut == Some(*id) {
-                strides.cut_step = strides.cut_step.checked_add(bytes()?)?;
+                // The points of an axis that is cut, and lanes, are apart by numbers.
+                strides.cut_step = strides.cut_step.checked_add(bytes()?.number()?)?;
             }
             if let Some((block, each, row)) = self.jammed_axis(*id) {
                 if self.blocks[block].trips.is_some() {
-                    strides.moves.push((block, bytes()?.checked_mul(each)?));
+                    strides.moves.push((block, bytes()?.checked_times(each)?));
                 }
                 strides.add_value(row, coefficient)?;
             } else if let Some(value) = self.fixed.get(id) {
@@ -195,8 +195,8 @@ impl<'n> Builder<'_, 'n> {
                 strides.moves.push((block, bytes()?));
             }
         }
-        strides.moves.sort_unstable();
-        strides.moves.retain(|(_, by)| *by != 0);
+        strides.moves.sort_by_key(|(block, _)| *block);
+        strides.moves.retain(|(_, by)| *by != 0.into());
         Some(strides)
     }
 
@@ -205,7 +205,7 @@ impl<'n> Builder<'_, 'n> {
         &mut self,
         buffer: BufferId,
         invariant: Linear<'n>,
-        moves: Vec<(usize, i64)>,
+        moves: Vec<(usize, Coefficient)>,
         pace: Pace,
     ) -> Option<u32> {
         let mut terms: Vec<(usize, Coefficient)> = invariant
@@ -245,18 +245,30 @@ impl<'n> Builder<'_, 'n> {
     }
 
     /// Has each of these loops move the pointer by as many bytes.
-    fn move_by(&mut self, pointer: u32, moves: &[(usize, i64)]) -> Option<()> {
+    fn move_by(&mut self, pointer: u32, moves: &[(usize, Coefficient)]) -> Option<()> {
         for &(block, by) in moves {
-            let by = i32::try_from(by).ok()?;
+            let stride = match by.number() {
+                Some(bytes) => Stride::Bytes(i32::try_from(bytes).ok()?),
+                None => Stride::Argument(self.stride(by)),
+            };
             let block = &mut self.blocks[block];
-            if let Some(TripCount::Fixed(trips)) = block.trips {
-                by.checked_mul(trips)?;
+            if let (Some(TripCount::Fixed(trips)), Stride::Bytes(bytes)) = (block.trips, stride) {
+                bytes.checked_mul(trips)?;
             }
-            if !block.moves.contains(&(pointer, by)) {
-                block.moves.push((pointer, by));
+            if !block.moves.contains(&(pointer, stride)) {
+                block.moves.push((pointer, stride));
             }
         }
         Some(())
+    }
+
+    /// The argument that says how many bytes these are.
+    fn stride(&mut self, bytes: Coefficient) -> u32 {
+        let is_known = |a: &Argument<'_>| matches!(a, Argument::Stride(known) if *known == bytes);
+        match self.arguments.iter().position(is_known) {
+            Some(known) => known as u32,
+            None => self.argument(Argument::Stride(bytes)),
+        }
     }
 
     /// The elements that lie where the stage writes.

@@ -7,7 +7,7 @@ use crate::analysis::coefficient::Coefficient;
 use crate::analysis::linear::Linear;
 use crate::target::Target;
 use crate::vector_ir::ops::{Access, Op};
-use crate::vector_ir::program::{Instruction, Program, Step, TripCount, Value};
+use crate::vector_ir::program::{Instruction, Program, Step, Stride, TripCount, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
 use vinelift_nest::{Axis, AxisId, BufferId, FoldBounds, Mode, Scalar, Stage};
@@ -21,7 +21,7 @@ pub(super) struct PointerKey {
     pub(super) panel: Option<usize>,
     pub(super) terms: Vec<(usize, Coefficient)>,
     pub(super) symbolic: Vec<Coefficient>,
-    pub(super) moves: Vec<(usize, i64)>,
+    pub(super) moves: Vec<(usize, Coefficient)>,
     pub(super) pace: Pace,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Block {
     /// Its axis, which has the points of a block if it is in blocks.
     pub(super) axis: Option<Axis>,
     steps: Vec<Step>,
-    pub(super) moves: Vec<(u32, i32)>,
+    pub(super) moves: Vec<(u32, Stride)>,
     pub(super) trips: Option<TripCount>,
     /// Whether it may be skipped.
     pub(super) is_rare: bool,

@@ -8,7 +8,7 @@ use crate::analysis::columns::even;
 use crate::analysis::walk::{Visit, visit};
 use crate::analysis::work::usual_points;
 use crate::vector_ir::ops::{Access, Op, lane_bytes, unsigned};
-use crate::vector_ir::program::Value;
+use crate::vector_ir::program::{Stride, Value};
 use rustc_hash::FxHashSet;
 use vinelift_nest::{Axis, AxisId, Effects, Kind, Scalar, Stage};
 use vinelift_tensor::ElementType;
@@ -267,7 +267,7 @@ impl<'n> Builder<'_, 'n> {
         let row = i32::try_from(length * usize::from(lane_bytes(x.ty()))).ok()?;
         for block in &mut self.blocks {
             if block.axis.is_some_and(|axis| rows.contains(&axis.id)) {
-                block.moves.push((argument, row));
+                block.moves.push((argument, Stride::Bytes(row)));
             }
         }
         Some(Access {

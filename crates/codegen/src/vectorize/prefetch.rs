@@ -5,6 +5,7 @@
 //! last row it does nothing.
 
 use super::build::{Builder, Run};
+use crate::analysis::coefficient::Coefficient;
 use crate::vector_ir::ops::{Access, Op};
 use vinelift_nest::BufferId;
 use vinelift_tensor::ElementType::U8;
@@ -73,7 +74,7 @@ impl Builder<'_, '_> {
 const ROWS_BLOCK: usize = 1;
 
 /// By how many bytes that loop moves a pointer, given those of all loops.
-pub(super) fn row_bytes(moves: &[(usize, i64)]) -> Option<i64> {
+pub(super) fn row_bytes(moves: &[(usize, Coefficient)]) -> Option<i64> {
     let rows = moves.iter().find(|(block, _)| *block == ROWS_BLOCK);
-    rows.map(|(_, by)| *by)
+    rows.and_then(|(_, by)| by.number())
 }

@@ -1,5 +1,6 @@
 //! Vector loops that have been built, and their arguments.
 
+use crate::analysis::coefficient::Coefficient;
 use crate::analysis::linear::Linear;
 use crate::analysis::runs::Runs;
 use crate::target::Assembled;
@@ -100,6 +101,8 @@ pub(crate) enum Argument<'n> {
     Points { less: i64 },
     /// The points of an extent, less `less`.
     Extent { extent: Extent, less: i64 },
+    /// By how many bytes a loop moves pointers, if that is not the same for all values of the symbols.
+    Stride(Coefficient),
     /// A scalar that does not change; of a boolean, all bits of it.
     Scalar(&'n Scalar),
     /// Where the kernel puts what it collects, by number.

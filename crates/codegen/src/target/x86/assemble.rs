@@ -14,7 +14,7 @@ use super::frame::{self, Frame};
 use super::general::{GeneralRegisters, Pointer};
 use super::index_check;
 use super::machine::{Form, MachineProgram, MachineStep, Operand, USUAL_TURNS};
-use crate::vector_ir::program::TripCount;
+use crate::vector_ir::program::{Stride, TripCount};
 use rustc_hash::FxHashMap;
 
 /// Longer code is not worth it.
@@ -188,47 +188,73 @@ impl Assembly<'_> {
         }
     }
 
-    fn counted(&mut self, turns: i32, moves: &[(u32, i32)], body: &[MachineStep]) {
+    fn counted(&mut self, turns: i32, moves: &[(u32, Stride)], body: &[MachineStep]) {
         self.code.require(turns > 0);
         let counter = self.general.counters[self.depth];
         self.mark("loop", None);
         self.code.set(counter, turns);
         self.count_down(counter, moves, body);
-        for &(pointer, by) in moves {
-            let back = by.checked_mul(turns).and_then(i32::checked_neg);
-            self.code.require(back.is_some());
-            self.move_pointer(pointer, back.unwrap_or(0));
+        for &(pointer, stride) in moves {
+            match stride {
+                Stride::Bytes(bytes) => {
+                    let back = bytes.checked_mul(turns).and_then(i32::checked_neg);
+                    self.code.require(back.is_some());
+                    self.move_pointer(pointer, Stride::Bytes(back.unwrap_or(0)));
+                }
+                Stride::Argument(bytes) => {
+                    self.load_argument(counter, bytes);
+                    self.code.multiply(counter, turns);
+                    self.move_back(pointer, counter);
+                }
+            }
         }
     }
 
     /// Moves the pointers back by as much as all turns have moved them.
-    fn times(&mut self, argument: u32, moves: &[(u32, i32)], body: &[MachineStep]) {
+    fn times(&mut self, argument: u32, moves: &[(u32, Stride)], body: &[MachineStep]) {
         let counter = self.general.counters[self.depth];
         self.mark("loop", None);
         self.load_argument(counter, argument);
         self.count_down(counter, moves, body);
-        for &(pointer, by) in moves {
-            let register = self.pointer(pointer);
+        for &(pointer, stride) in moves {
             self.load_argument(counter, argument);
-            self.code.multiply(counter, by);
-            self.code.subtract(register, counter);
-            self.keep_pointer(pointer, register);
+            match stride {
+                Stride::Bytes(bytes) => self.code.multiply(counter, bytes),
+                Stride::Argument(bytes) => {
+                    let bytes = self.argument_at(bytes);
+                    self.code.multiply_by(counter, bytes);
+                }
+            }
+            self.move_back(pointer, counter);
         }
     }
 
-    fn move_pointer(&mut self, pointer: u32, by: i32) {
+    fn move_pointer(&mut self, pointer: u32, stride: Stride) {
         let register = self.pointer(pointer);
-        self.code.add(register, by);
+        match stride {
+            Stride::Bytes(bytes) => self.code.add(register, bytes),
+            Stride::Argument(bytes) => {
+                let bytes = self.argument_at(bytes);
+                self.code.add_from(register, bytes);
+            }
+        }
         self.keep_pointer(pointer, register);
     }
 
-    fn count_down(&mut self, counter: Gpr, moves: &[(u32, i32)], body: &[MachineStep]) {
+    /// Moves a pointer back by as many bytes as a register says.
+    fn move_back(&mut self, pointer: u32, bytes: Gpr) {
+        let register = self.pointer(pointer);
+        self.code.subtract(register, bytes);
+        self.keep_pointer(pointer, register);
+    }
+
+    fn count_down(&mut self, counter: Gpr, moves: &[(u32, Stride)], body: &[MachineStep]) {
         self.depth += 1;
         let top = self.code.here();
         self.steps(body);
         self.mark("next turn", None);
-        for &(pointer, by) in moves {
-            self.move_pointer(pointer, by);
+        for &(pointer, stride) in moves {
+            self.move_pointer(pointer, stride);
         }
         self.code.add(counter, -1);
         self.code.jump_if(Condition::NotZero, top);

@@ -243,6 +243,19 @@ impl Assembler {
         self.memory((to.0 & 7) << 3, from, 0);
     }
 
+    /// `x = x + [from]`
+    pub(super) fn add_from(&mut self, x: Gpr, from: Memory) {
+        self.bytes.extend([rex(x.0 >> 3, base_bit(from)), 0x03]);
+        self.memory((x.0 & 7) << 3, from, 0);
+    }
+
+    /// `x = x · [from]`
+    pub(super) fn multiply_by(&mut self, x: Gpr, from: Memory) {
+        self.bytes
+            .extend([rex(x.0 >> 3, base_bit(from)), 0x0f, 0xaf]);
+        self.memory((x.0 & 7) << 3, from, 0);
+    }
+
     /// Has all caches fetch the line of an address.
     pub(super) fn prefetch(&mut self, from: Memory) {
         self.bytes

@@ -2,7 +2,7 @@
 
 use super::opcode::Opcode;
 use crate::vector_ir::ops::{Access, Compared, Gather};
-use crate::vector_ir::program::TripCount;
+use crate::vector_ir::program::{Stride, TripCount};
 
 /// A value: something that will be in one register. It may be written more than once.
 pub(super) type Id = u32;
@@ -181,8 +181,8 @@ pub(super) enum MachineStep {
     Do(MachineInstruction),
     Loop {
         trips: TripCount,
-        /// Pointers that move with each turn, and by how many bytes.
-        moves: Vec<(u32, i32)>,
+        /// Pointers that move with each turn.
+        moves: Vec<(u32, Stride)>,
         body: Vec<MachineStep>,
     },
     /// Steps that the code skips unless the [`Form::HasLanes`] right before has found a lane.

@@ -7,7 +7,7 @@ use super::machine::*;
 use super::opcode::{Opcode, opcode};
 use super::opcodes;
 use crate::vector_ir::ops::{Access, Gather};
-use crate::vector_ir::program::TripCount;
+use crate::vector_ir::program::{Stride, TripCount};
 use iced_x86::{Decoder, DecoderOptions, Formatter, NasmFormatter};
 
 fn text(emit: impl FnOnce(&mut Assembler)) -> Vec<String> {
@@ -323,7 +323,7 @@ fn at_step(program: &mut MachineProgram, number: usize) -> &mut MachineInstructi
 fn in_loop(
     mut program: MachineProgram,
     trips: TripCount,
-    moves: Vec<(u32, i32)>,
+    moves: Vec<(u32, Stride)>,
 ) -> MachineProgram {
     let body = std::mem::take(&mut program.steps);
     program.steps = vec![MachineStep::Loop { trips, moves, body }];
@@ -392,10 +392,15 @@ fn loops_beyond_32_bits_are_refused() {
         let program = in_loop(sum(), trips, moves);
         assemble(program, Target::Avx2, true).is_some()
     };
-    assert!(assembles(TripCount::Fixed(1 << 20), vec![(0, 1 << 10)]));
-    assert!(!assembles(TripCount::Fixed(1 << 21), vec![(0, 1 << 10)]));
+    let bytes = |bytes| vec![(0, Stride::Bytes(bytes))];
+    assert!(assembles(TripCount::Fixed(1 << 20), bytes(1 << 10)));
+    assert!(!assembles(TripCount::Fixed(1 << 21), bytes(1 << 10)));
     assert!(!assembles(TripCount::Fixed(0), vec![]));
-    assert!(!assembles(TripCount::Fixed(2), vec![(9, 8)]));
+    assert!(!assembles(TripCount::Fixed(2), vec![(9, Stride::Bytes(8))]));
+    // A stride that the caller gives may be any.
+    let given = vec![(0, Stride::Argument(1))];
+    assert!(assembles(TripCount::Fixed(1 << 21), given.clone()));
+    assert!(assembles(TripCount::Times(2), given));
     let lanes = |extent, step| TripCount::Lanes { extent, step };
     assert!(assembles(lanes(100, 8), vec![]));
     assert!(!assembles(lanes(i32::MAX, 8), vec![]));
