@@ -247,6 +247,11 @@ impl<'a> Infer<'a> {
         formulas(self.bounds, self.signature.position(name))
     }
 
+    /// The elements of input `name`, whatever its type is, if all are integers that are known exactly and some have symbols.
+    pub fn whole_numbers(&self, name: &str) -> Option<Vec<Formula>> {
+        whole_numbers(self.bounds, self.signature.position(name))
+    }
+
     /// The number of elements of the one-dimensional (or scalar) input `name`, if known.
     pub fn length(&self, name: &str) -> Option<usize> {
         let shape = self.shape(name).to_static()?;
@@ -300,6 +305,14 @@ pub(crate) fn formulas(bounds: &[Option<Vec<ValueRange>>], i: usize) -> Option<V
     let ranges = bounds.get(i)?.as_ref()?;
     let is_symbolic = ranges.iter().any(ValueRange::is_symbolic);
     is_symbolic.then(|| ranges.iter().map(|range| range.formula()).collect())?
+}
+
+/// The elements of input `i`, whatever their type is, if all are integers that are known exactly and some have symbols.
+pub(crate) fn whole_numbers(bounds: &[Option<Vec<ValueRange>>], i: usize) -> Option<Vec<Formula>> {
+    let ranges = bounds.get(i)?.as_ref()?.iter();
+    let numbers: Vec<Formula> = ranges.map(|r| r.whole_number()).collect::<Option<_>>()?;
+    let is_symbolic = |number: &Formula| number.as_number().is_none();
+    numbers.iter().any(is_symbolic).then_some(numbers)
 }
 
 /// Pins the elements of input `i` that have symbols.

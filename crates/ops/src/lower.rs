@@ -1,7 +1,7 @@
 //! The context of `lower`: static shapes, known values, and a nest to append to.
 
 use crate::Signature;
-use crate::infer::{formulas, pin};
+use crate::infer::{formulas, pin, whole_numbers};
 use vinelift_nest::{
     Axis, Binary, BufferId, LayerId, Mode, Nest, Policy, Role, Scalar, Site, Stage, ValueRange,
     build,
@@ -190,6 +190,11 @@ impl<'a> Lower<'a> {
     /// The elements of input `name`, of an integer type, if they are known exactly and some have symbols.
     pub fn formulas(&self, name: &str) -> Option<Vec<Formula>> {
         formulas(self.bounds, self.signature.position(name))
+    }
+
+    /// The elements of input `name`, whatever its type is, if all are integers that are known exactly and some have symbols.
+    pub fn whole_numbers(&self, name: &str) -> Option<Vec<Formula>> {
+        whole_numbers(self.bounds, self.signature.position(name))
     }
 
     /// As [`Lower::integers`], with their symbols where they have any.

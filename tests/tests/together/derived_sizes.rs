@@ -145,6 +145,26 @@ fn grids_of_boxes_have_one_plan() {
     }
 }
 
+/// The numbers from -2 to those of the columns of `x`, or down to -2, in another type: detectors number the cells of their grids so.
+fn numbered_columns(core: &Core, ty: ElementType, is_down: bool) -> Model {
+    let mut graph = Graph::default();
+    let x = graph.parameter("x", ElementType::F32, &[1, 2, 4, 5]);
+    let shape = graph.single(core, "ShapeOf", "opset1", "", &[&x]);
+    let (axis, zero) = (graph.number(3), graph.number(0));
+    let columns = graph.single(core, "Gather", "opset1", "", &[&shape, &axis, &zero]);
+    let [start, step] = [-2, if is_down { -1 } else { 1 }].map(|number| graph.number(number));
+    let to_type = format!("destination_type=\"{ty}\"");
+    let [start, columns, step] = [&start, &columns, &step]
+        .map(|number| graph.single(core, "Convert", "opset1", &to_type, &[number]));
+    let ends = match is_down {
+        true => [&columns, &start, &step],
+        false => [&start, &columns, &step],
+    };
+    let attributes = format!("output_type=\"{ty}\"");
+    let out = graph.single(core, "Range", "opset4", &attributes, &ends);
+    graph.model(core, &[out]).unwrap()
+}
+
 /// `sum = x + reshape(y, [N, -1, H, W])`, where N, H and W are those of `x`.
 fn sum_of_reshaped(core: &Core) -> Model {
     let mut graph = Graph::default();
@@ -161,6 +181,18 @@ fn sum_of_reshaped(core: &Core) -> Model {
     let reshaped = graph.single(core, "Reshape", "opset1", special, &[&y, &target]);
     let sum = graph.single(core, "Add", "opset1", "", &[&x, &reshaped]);
     graph.model(core, &[sum]).unwrap()
+}
+
+#[test]
+fn numbered_columns_have_one_plan() {
+    let core = Core::new().unwrap();
+    let shapes = [[2, 2, 4, 5], [3, 3, 9, 38], [5, 8, 6, 700]].map(|shape| vec![shape.to_vec()]);
+    for ty in [ElementType::F32, ElementType::F64, ElementType::I64] {
+        for is_down in [false, true] {
+            let model = numbered_columns(&core, ty, is_down);
+            assert_eq!(plans(&core, &model, &shapes), 1, "{ty}, down: {is_down}");
+        }
+    }
 }
 
 /// The dim of -1 is the number 8 only once `Add` has said that `x` and `y` have the same extents.

@@ -92,6 +92,14 @@ impl ValueRange {
         }
     }
 
+    /// The formula of a number that is known exactly and is an integer, whatever its type is.
+    pub fn whole_number(self) -> Option<Formula> {
+        match self {
+            ValueRange::Ratio(a, b, _) if b.as_number() == Some(1) => Some(a),
+            other => other.formula(),
+        }
+    }
+
     /// Whether it is a formula that has symbols.
     pub fn is_symbolic(&self) -> bool {
         matches!(self, ValueRange::Formula(formula) if formula.as_number().is_none())

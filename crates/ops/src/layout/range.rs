@@ -72,7 +72,11 @@ fn infer(cx: &Infer<'_>, output: ElementType) -> Result<Vec<TensorType>, OpError
         "`output_type` must be a numeric type, found {found}"
     );
     let mut values = Vec::new();
-    if let Some(steps) = UnitSteps::of(|name| cx.formulas(name), |name| cx.constant(name), output) {
+    if let Some(steps) = UnitSteps::of(
+        |name| cx.whole_numbers(name),
+        |name| cx.constant(name),
+        output,
+    ) {
         let shape = PartialShape::ranked(vec![steps.length.into()]);
         return Ok(vec![TensorType::new(output, shape)]);
     }
@@ -139,11 +143,11 @@ impl UnitSteps {
     /// Where the step is a number and the ends are integers, of which one has symbols. A narrow integer type of results wraps them
     /// only if the step is of an integer type, too.
     fn of<'t>(
-        formulas: impl Fn(&'static str) -> Option<Vec<Formula>>,
+        whole_numbers: impl Fn(&'static str) -> Option<Vec<Formula>>,
         constant: impl Fn(&'static str) -> Option<&'t Tensor>,
         output: ElementType,
     ) -> Option<UnitSteps> {
-        let [start, stop, step] = INPUTS.map(&formulas);
+        let [start, stop, step] = INPUTS.map(&whole_numbers);
         if step.is_some() || (start.is_none() && stop.is_none()) {
             return None;
         }
@@ -153,7 +157,7 @@ impl UnitSteps {
             return None;
         }
         let step = whole_number(step)?;
-        let end = |name, formulas: Option<Vec<Formula>>| match formulas.as_deref() {
+        let end = |name, numbers: Option<Vec<Formula>>| match numbers.as_deref() {
             Some([formula]) => Some(*formula),
             Some(_) => None,
             None => whole_number(constant(name)?).map(Formula::number),
@@ -174,7 +178,8 @@ impl UnitSteps {
 
 fn lower(cx: &mut Lower<'_>) {
     let ty = cx.type_of(cx.output(0));
-    if let Some(steps) = UnitSteps::of(|name| cx.formulas(name), |name| cx.constant(name), ty) {
+    if let Some(steps) = UnitSteps::of(|name| cx.whole_numbers(name), |name| cx.constant(name), ty)
+    {
         let start = formula(&steps.start);
         return cx.define(cx.output(0), |_, at| {
             (&at[0] * steps.step + &start).cast(ty)
