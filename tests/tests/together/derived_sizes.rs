@@ -145,14 +145,15 @@ fn grids_of_boxes_have_one_plan() {
     }
 }
 
-/// The numbers from -2 to those of the columns of `x`, or down to -2, in another type: detectors number the cells of their grids so.
-fn numbered_columns(core: &Core, ty: ElementType, is_down: bool) -> Model {
+/// The numbers from -2 to that of the columns of `x`, or down to -2, in another type: detectors number the cells of their grids so.
+fn numbered_columns(core: &Core, ty: ElementType, step: i64) -> Model {
     let mut graph = Graph::default();
     let x = graph.parameter("x", ElementType::F32, &[1, 2, 4, 5]);
     let shape = graph.single(core, "ShapeOf", "opset1", "", &[&x]);
     let (axis, zero) = (graph.number(3), graph.number(0));
     let columns = graph.single(core, "Gather", "opset1", "", &[&shape, &axis, &zero]);
-    let [start, step] = [-2, if is_down { -1 } else { 1 }].map(|number| graph.number(number));
+    let is_down = step < 0;
+    let [start, step] = [-2, step].map(|number| graph.number(number));
     let to_type = format!("destination_type=\"{ty}\"");
     let [start, columns, step] = [&start, &columns, &step]
         .map(|number| graph.single(core, "Convert", "opset1", &to_type, &[number]));
@@ -188,9 +189,9 @@ fn numbered_columns_have_one_plan() {
     let core = Core::new().unwrap();
     let shapes = [[2, 2, 4, 5], [3, 3, 9, 38], [5, 8, 6, 700]].map(|shape| vec![shape.to_vec()]);
     for ty in [ElementType::F32, ElementType::F64, ElementType::I64] {
-        for is_down in [false, true] {
-            let model = numbered_columns(&core, ty, is_down);
-            assert_eq!(plans(&core, &model, &shapes), 1, "{ty}, down: {is_down}");
+        for step in [1, -1, 3, -2] {
+            let model = numbered_columns(&core, ty, step);
+            assert_eq!(plans(&core, &model, &shapes), 1, "{ty}, step {step}");
         }
     }
 }

@@ -72,7 +72,7 @@ fn infer(cx: &Infer<'_>, output: ElementType) -> Result<Vec<TensorType>, OpError
         "`output_type` must be a numeric type, found {found}"
     );
     let mut values = Vec::new();
-    if let Some(steps) = UnitSteps::of(
+    if let Some(steps) = WholeSteps::of(
         |name| cx.whole_numbers(name),
         |name| cx.constant(name),
         output,
@@ -132,21 +132,21 @@ fn likely_length(cx: &Infer<'_>) -> Option<Dim> {
     Some(Dim::between(min, max))
 }
 
-/// Integers that go up or down by one.
-struct UnitSteps {
+/// Integers that go up or down from or to where symbols say.
+struct WholeSteps {
     start: Formula,
     step: i64,
     length: Extent,
 }
 
-impl UnitSteps {
+impl WholeSteps {
     /// Where the step is a number and the ends are integers, of which one has symbols. A narrow integer type of results wraps them
     /// only if the step is of an integer type, too.
     fn of<'t>(
         whole_numbers: impl Fn(&'static str) -> Option<Vec<Formula>>,
         constant: impl Fn(&'static str) -> Option<&'t Tensor>,
         output: ElementType,
-    ) -> Option<UnitSteps> {
+    ) -> Option<WholeSteps> {
         let [start, stop, step] = INPUTS.map(&whole_numbers);
         if step.is_some() || (start.is_none() && stop.is_none()) {
             return None;
@@ -163,22 +163,24 @@ impl UnitSteps {
             None => whole_number(constant(name)?).map(Formula::number),
         };
         let (start, stop) = (end(INPUTS[0], start)?, end(INPUTS[1], stop)?);
-        let length = match step {
+        let span = match step.signum() {
             1 => stop.minus(&start)?,
             -1 => start.minus(&stop)?,
             _ => return None,
         };
-        Some(UnitSteps {
+        let size = usize::try_from(step.unsigned_abs()).ok()?;
+        let length = Extent::of(span)?.sum((size - 1).into());
+        Some(WholeSteps {
             start,
             step,
-            length: Extent::of(length)?,
+            length: length.quotient(size.into()),
         })
     }
 }
 
 fn lower(cx: &mut Lower<'_>) {
     let ty = cx.type_of(cx.output(0));
-    if let Some(steps) = UnitSteps::of(|name| cx.whole_numbers(name), |name| cx.constant(name), ty)
+    if let Some(steps) = WholeSteps::of(|name| cx.whole_numbers(name), |name| cx.constant(name), ty)
     {
         let start = formula(&steps.start);
         return cx.define(cx.output(0), |_, at| {
