@@ -166,6 +166,26 @@ fn numbered_columns(core: &Core, ty: ElementType, step: i64) -> Model {
     graph.model(core, &[out]).unwrap()
 }
 
+/// Pictures of `floor(0.75 H)` by `floor(0.25 W)` points, worked out in floats.
+fn scaled(core: &Core) -> Model {
+    let mut graph = Graph::default();
+    let x = graph.parameter("x", ElementType::F32, &[2, 3, 24, 32]);
+    let size = sides(core, &mut graph, &x);
+    let [f32, i64] = ["f32", "i64"].map(|ty| format!("destination_type=\"{ty}\""));
+    let size = graph.single(core, "Convert", "opset1", &f32, &[&size]);
+    let times = graph.floats(&[2], &[0.75, 0.25]);
+    let numpy = "auto_broadcast=\"numpy\"";
+    let size = graph.single(core, "Multiply", "opset1", numpy, &[&size, &times]);
+    let size = graph.single(core, "Floor", "opset1", "", &[&size]);
+    let size = graph.single(core, "Convert", "opset1", &i64, &[&size]);
+    let axes = graph.list(&[2, 3]);
+    let attributes = "mode=\"linear\" shape_calculation_mode=\"sizes\" coordinate_transformation_mode=\"half_pixel\" \
+        nearest_mode=\"floor\" antialias=\"false\" pads_begin=\"0\" pads_end=\"0\" cube_coeff=\"-0.75\"";
+    let inputs = [&x, &size, &axes];
+    let out = graph.single(core, "Interpolate", "opset11", attributes, &inputs);
+    graph.model(core, &[out]).unwrap()
+}
+
 /// `sum = x + reshape(y, [N, -1, H, W])`, where N, H and W are those of `x`.
 fn sum_of_reshaped(core: &Core) -> Model {
     let mut graph = Graph::default();
@@ -194,6 +214,14 @@ fn numbered_columns_have_one_plan() {
             assert_eq!(plans(&core, &model, &shapes), 1, "{ty}, step {step}");
         }
     }
+}
+
+#[test]
+fn sizes_that_are_scaled_in_floats_have_one_plan() {
+    let core = Core::new().unwrap();
+    let sizes = [[24, 32], [25, 33], [27, 39], [102, 8], [7, 66]];
+    let shapes = sizes.map(|[h, w]| vec![vec![2, 3, h, w]]);
+    assert_eq!(plans(&core, &scaled(&core), &shapes), 1);
 }
 
 /// The dim of -1 is the number 8 only once `Add` has said that `x` and `y` have the same extents.

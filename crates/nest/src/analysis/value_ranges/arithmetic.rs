@@ -13,6 +13,10 @@ pub(super) fn unary(op: Unary, x: ValueRange) -> ValueRange {
         {
             x
         }
+        (Unary::Floor | Unary::Ceil | Unary::Trunc, ValueRange::Ratio(a, b, ty)) => {
+            let whole = ratios::whole_part([a, b], ty, op == Unary::Ceil);
+            whole.unwrap_or(ValueRange::Computed(a, b))
+        }
         (_, ValueRange::Ratio(a, b, _) | ValueRange::Computed(a, b)) => ValueRange::Computed(a, b),
         (_, ValueRange::Formula(_)) => unary(op, x.pinned()),
         (Unary::Neg, ValueRange::Integer(_)) => binary(Binary::Sub, ValueRange::exactly(0), x),
@@ -187,6 +191,10 @@ pub(super) fn cast(x: ValueRange, ty: ElementType) -> ValueRange {
             ratios::of(&formula, ty).unwrap_or_else(|| cast(x.pinned(), ty))
         }
         ValueRange::Ratio(a, b, _) if b.as_number() == Some(1) => cast(ValueRange::Formula(a), ty),
+        ValueRange::Ratio(a, b, of) if ty.is_integer() => {
+            let whole = ratios::whole_part([a, b], of, false);
+            whole.map_or(ValueRange::Computed(a, b), |whole| cast(whole, ty))
+        }
         ValueRange::Ratio(a, b, _) | ValueRange::Computed(a, b) => ValueRange::Computed(a, b),
         ValueRange::Integer(i) if is_float => {
             ValueRange::Float(to_float(i.low), to_float(i.high)).of_type(ty)

@@ -40,7 +40,7 @@ pub(super) fn binary(op: Binary, a: ValueRange, b: ValueRange) -> Option<ValueRa
 }
 
 /// `a / b` for `a >= 0` and `b > 0`.
-fn quotient(a: &Formula, b: &Formula) -> Option<Formula> {
+pub(super) fn quotient(a: &Formula, b: &Formula) -> Option<Formula> {
     if let Some(exact) = a.over(b) {
         return Some(exact);
     }

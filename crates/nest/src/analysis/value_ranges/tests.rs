@@ -77,6 +77,62 @@ fn sizes_go_through_floats() {
     assert!(symbols.bind(&[33, 64]).is_none(), "a third was asked for");
 }
 
+/// Sizes that are scaled by numbers with a few binary digits, or divided, and rounded to integers.
+#[test]
+fn sizes_are_scaled_and_rounded() {
+    let number = |x: f64| ValueRange::Float(x, x);
+    let half = |x| binary(Binary::Mul, x, number(0.5));
+    let fourth = |x| binary(Binary::Div, x, number(4.0));
+    let more = |x| binary(Binary::Div, x, number(0.75));
+    let less = |x| binary(Binary::Mul, x, number(-1.5));
+    let to_integer = |x| cast(x, I64);
+    let floor = |x| to_integer(unary(Unary::Floor, x));
+    let ceil = |x| to_integer(unary(Unary::Ceil, x));
+    type Scaled<'a> = (&'a dyn Fn(ValueRange) -> ValueRange, fn(f32) -> f32);
+    let all: [Scaled<'_>; 7] = [
+        (&|x| floor(half(x)), |x| (x * 0.5).floor()),
+        (&|x| ceil(half(x)), |x| (x * 0.5).ceil()),
+        (&|x| to_integer(half(x)), |x| (x * 0.5).trunc()),
+        (&|x| floor(fourth(x)), |x| (x / 4.0).floor()),
+        (&|x| ceil(fourth(x)), |x| (x / 4.0).ceil()),
+        (&|x| ceil(more(x)), |x| (x / 0.75).ceil()),
+        (&|x| floor(binary(Binary::Mul, x, number(1.5))), |x| {
+            (x * 1.5).floor()
+        }),
+    ];
+    for (scaled, want) in all {
+        let mut symbols = symbols::Symbols::default();
+        let size = *symbols.add(33).unwrap().formula();
+        let found = symbols.record(|| scaled(cast(ValueRange::Formula(size), F32)));
+        let found = found.formula().unwrap();
+        assert!(found.as_number().is_none());
+        for size in [2, 7, 32, 33, 34, 35, 99_999, 1 << 23] {
+            // Other numbers belong to other classes, if to any.
+            if let Some(values) = symbols.bind(&[size]) {
+                let want = want(size as f32) as i64;
+                assert_eq!(found.evaluate(&values), Some(want), "{size}");
+            }
+        }
+        assert!(symbols.bind(&[35]).is_some() && symbols.bind(&[99_999]).is_some());
+    }
+    let mut symbols = symbols::Symbols::default();
+    let size = *symbols.add(33).unwrap().formula();
+    let size = ValueRange::Formula(size);
+    // Of what is negative, and of a scale of many digits, the number is asked for only once it is needed.
+    let unknown = symbols.record(|| {
+        let size = cast(size, F32);
+        [
+            floor(less(size)),
+            floor(binary(Binary::Mul, size, number(0.3))),
+        ]
+    });
+    assert!(
+        unknown
+            .iter()
+            .all(|x| matches!(x, ValueRange::Computed(..)))
+    );
+}
+
 /// `past + x` for a position `x` that only a run gives: the number of `past` would tell nothing about it.
 #[test]
 fn sums_with_what_is_not_known_exactly_pin_nothing() {
