@@ -274,24 +274,39 @@ fn equal_layers(core: &Core) -> Model {
     graph.model(core, &[x]).unwrap()
 }
 
+/// A model of one input, which has rows, for any number of them.
+fn of_any_rows(core: &Core, model: &Model) -> CompiledModel {
+    let open = reshaped(model, vec![PartialShape::any_of_rank(2)]).unwrap();
+    let generic = Config::default().specialization(Specialization::Generic);
+    core.compile_model_with(&open, generic).unwrap()
+}
+
+/// Checks that `class` gives what a plan for so many rows of 48 columns gives.
+fn check_rows(
+    core: &Core,
+    (model, class): (&Model, &CompiledModel),
+    rows: usize,
+    random: &mut Random,
+) {
+    let input = tensor(&model.inputs()[0], Some(&[rows, 48]), random);
+    let alone = reshaped(model, vec![PartialShape::from([rows, 48].as_slice())]).unwrap();
+    let alone = core.compile_model(&alone).unwrap();
+    let want = run(&alone, std::slice::from_ref(&input));
+    let found = run(class, &[input]);
+    assert!(
+        agree(&found, &want),
+        "{rows} rows: {found:?}, want {want:?}"
+    );
+}
+
 #[test]
 fn layers_of_one_form_keep_their_own_weights() {
     let core = Core::new().unwrap();
     let mut random = Random::new(23);
     let model = equal_layers(&core);
-    let open = reshaped(&model, vec![PartialShape::any_of_rank(2)]).unwrap();
-    let generic = Config::default().specialization(Specialization::Generic);
-    let class = core.compile_model_with(&open, generic).unwrap();
+    let class = of_any_rows(&core, &model);
     for rows in [5, 9, 40, 130, 9, 41] {
-        let input = tensor(&model.inputs()[0], Some(&[rows, 48]), &mut random);
-        let alone = reshaped(&model, vec![PartialShape::from([rows, 48].as_slice())]).unwrap();
-        let alone = core.compile_model(&alone).unwrap();
-        let want = run(&alone, std::slice::from_ref(&input));
-        let found = run(&class, &[input]);
-        assert!(
-            agree(&found, &want),
-            "{rows} rows: {found:?}, want {want:?}"
-        );
+        check_rows(&core, (&model, &class), rows, &mut random);
     }
 }
 
@@ -328,20 +343,10 @@ fn computed_weights_are_packed_once() {
     let core = Core::new().unwrap();
     let mut random = Random::new(31);
     let model = products_of_sums(&core);
-    let open = reshaped(&model, vec![PartialShape::any_of_rank(2)]).unwrap();
-    let generic = Config::default().specialization(Specialization::Generic);
-    let class = core.compile_model_with(&open, generic).unwrap();
+    let class = of_any_rows(&core, &model);
     let mut packed = Vec::new();
     for rows in [40, 41, 57, 130] {
-        let input = tensor(&model.inputs()[0], Some(&[rows, 48]), &mut random);
-        let alone = reshaped(&model, vec![PartialShape::from([rows, 48].as_slice())]).unwrap();
-        let alone = core.compile_model(&alone).unwrap();
-        let want = run(&alone, std::slice::from_ref(&input));
-        let found = run(&class, &[input]);
-        assert!(
-            agree(&found, &want),
-            "{rows} rows: {found:?}, want {want:?}"
-        );
+        check_rows(&core, (&model, &class), rows, &mut random);
         packed.push(class.statistics().packed_bytes);
     }
     assert!(

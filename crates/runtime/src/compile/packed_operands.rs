@@ -33,7 +33,7 @@ struct PackedKey {
 pub(crate) struct Unpacked<'a> {
     /// Where the bytes of the constant begin.
     pub(crate) constant: usize,
-    /// Those from the first element on that is used.
+    /// Its bytes, from the first element on that the contraction reads.
     pub(crate) bytes: &'a [u8],
     pub(crate) coding: Option<&'a CodingSource>,
 }
