@@ -11,7 +11,6 @@ use crate::geometry::{
 use crate::groups::{Groups, Side};
 use crate::pack::Packing;
 use crate::padding::{LiveSteps, Padding};
-use crate::partition::ColumnSource;
 use crate::simd::HasEngine;
 use crate::tile::SPREAD_WIDTH;
 use crate::words::{Overlap, RowWords};
@@ -240,7 +239,7 @@ impl PreparedContraction {
         };
         if !contiguous {
             kernel.scatter = Some(column_out);
-        } else if kernel.column_source(Form::Plain) == ColumnSource::Plain {
+        } else if kernel.reads_plain_columns() {
             let most = |vectors| width(height, vectors, &tiles);
             let points = &kernel.columns.points;
             kernel.plain = Some(ColumnVectors::plain(points, &column_out, lanes, most));

@@ -75,8 +75,13 @@ impl PreparedContraction {
         elements.map_or(0, |elements| elements.div_ceil(self.group))
     }
 
+    /// Whether tiles read plain columns where these lie.
+    pub(crate) fn reads_plain_columns(&self) -> bool {
+        self.column_source(Form::Plain) == ColumnSource::Plain
+    }
+
     /// Where tiles get columns of a form from, if each task has some of its own.
-    pub(crate) fn column_source(&self, columns: Form) -> ColumnSource {
+    pub(super) fn column_source(&self, columns: Form) -> ColumnSource {
         match columns {
             Form::Packed => ColumnSource::Packed,
             Form::Coded => ColumnSource::Coded,
