@@ -1,5 +1,6 @@
 //! Constant operands of contractions, as contraction kernels take them.
 
+use crate::compile::coding_source::{CodingSource, PointsSource};
 use crate::compile::packed_operands::PlanSlots;
 use vinelift_kernels::{Code, Coding, Narrow};
 use vinelift_nest::{Contraction, Factor, Points, Stride, Strided, SubNest};
@@ -9,42 +10,6 @@ use vinelift_tensor::{ElementType, Tensor};
 pub(crate) struct Constants<'a> {
     pub(crate) step: &'a SubNest,
     pub(crate) slots: &'a PlanSlots,
-}
-
-/// Where the coding of a constant comes from. Equal ones give equal zero points and scales as long as the constants live.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct CodingSource {
-    pub(crate) code: Code,
-    /// How many points of the axes summed over share zero points and scales.
-    pub(crate) group: usize,
-    /// Of the axes that belong to the factor alone, and of those summed over.
-    extents: Vec<usize>,
-    zero: Option<PointsSource>,
-    scale: Option<PointsSource>,
-}
-
-/// Where zero points or scales come from.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum PointsSource {
-    /// The bits of an `f32`.
-    Value(u32),
-    /// Where the bytes of a constant begin, the first element, and how far each of the axes steps.
-    Tensor {
-        constant: usize,
-        base: usize,
-        steps: Vec<usize>,
-    },
-}
-
-impl CodingSource {
-    /// Where the constants begin that zero points and scales are in.
-    pub(crate) fn constants(&self) -> impl Iterator<Item = usize> {
-        let points = self.zero.iter().chain(&self.scale);
-        points.filter_map(|points| match points {
-            PointsSource::Value(_) => None,
-            PointsSource::Tensor { constant, .. } => Some(*constant),
-        })
-    }
 }
 
 impl<'a> Constants<'a> {

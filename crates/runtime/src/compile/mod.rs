@@ -16,6 +16,7 @@ pub(crate) mod arena;
 pub(crate) mod binding;
 mod borders;
 pub(crate) mod chain;
+mod coding_source;
 mod constant_operand;
 pub(crate) mod constants;
 pub(crate) mod consumer;

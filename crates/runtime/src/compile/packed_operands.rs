@@ -2,7 +2,7 @@
 //! compiled model, and those that a plan for a class of shapes computed from these by all its bindings.
 
 use crate::Tensor;
-use crate::compile::constant_operand::CodingSource;
+use crate::compile::coding_source::CodingSource;
 use crate::compile::slot::Slot;
 use crate::weights::MappedFile;
 use rustc_hash::{FxHashMap, FxHashSet};

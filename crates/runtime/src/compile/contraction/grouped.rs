@@ -3,7 +3,8 @@
 use super::tasks::{sharing, tasks_of};
 use super::{ContractionKind, MOST_SCRATCH, PackedContraction, Place, in_buffer, isa};
 use crate::compile::Settings;
-use crate::compile::constant_operand::{CodingSource, Constants, is_of_left, is_of_right};
+use crate::compile::coding_source::CodingSource;
+use crate::compile::constant_operand::{Constants, is_of_left, is_of_right};
 use crate::compile::packed_operands::{PlanSlots, Unpacked};
 use std::ops::Range;
 use std::slice::from_raw_parts;

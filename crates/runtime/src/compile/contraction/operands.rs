@@ -2,7 +2,8 @@
 
 use super::problem::turn;
 use crate::compile::Settings;
-use crate::compile::constant_operand::{CodingSource, Constants, is_of_left, is_of_right};
+use crate::compile::coding_source::CodingSource;
+use crate::compile::constant_operand::{Constants, is_of_left, is_of_right};
 use crate::compile::packed_operands::Unpacked;
 use std::sync::Arc;
 use vinelift_kernels as kernels;
