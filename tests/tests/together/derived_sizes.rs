@@ -186,6 +186,29 @@ fn scaled(core: &Core) -> Model {
     graph.model(core, &[out]).unwrap()
 }
 
+/// Pictures whose left and right halves have changed places; the right one has the middle column, if there is one.
+fn halves(core: &Core, is_rest: bool) -> Model {
+    let mut graph = Graph::default();
+    let x = graph.parameter("x", ElementType::F32, &[2, 3, 24, 32]);
+    let shape = graph.single(core, "ShapeOf", "opset1", "", &[&x]);
+    let (axis, zero, two) = (graph.list(&[3]), graph.number(0), graph.number(2));
+    let columns = graph.single(core, "Gather", "opset1", "", &[&shape, &axis, &zero]);
+    let numpy = "auto_broadcast=\"numpy\"";
+    let half = graph.single(core, "Divide", "opset1", numpy, &[&columns, &two]);
+    let rest = match is_rest {
+        true => graph.list(&[-1]),
+        false => graph.single(core, "Subtract", "opset1", numpy, &[&columns, &half]),
+    };
+    let lengths = graph.single(core, "Concat", "opset1", "axis=\"0\"", &[&half, &rest]);
+    let axis = graph.number(3);
+    let inputs = [&x, &axis, &lengths];
+    let parts = graph.node(core, "VariadicSplit", "opset1", "", &inputs, 2);
+    let parts = parts.unwrap();
+    let parts = [&parts[1], &parts[0]];
+    let out = graph.single(core, "Concat", "opset1", "axis=\"3\"", &parts);
+    graph.model(core, &[out]).unwrap()
+}
+
 /// `sum = x + reshape(y, [N, -1, H, W])`, where N, H and W are those of `x`.
 fn sum_of_reshaped(core: &Core) -> Model {
     let mut graph = Graph::default();
@@ -222,6 +245,17 @@ fn sizes_that_are_scaled_in_floats_have_one_plan() {
     let sizes = [[24, 32], [25, 33], [27, 39], [102, 8], [7, 66]];
     let shapes = sizes.map(|[h, w]| vec![vec![2, 3, h, w]]);
     assert_eq!(plans(&core, &scaled(&core), &shapes), 1);
+}
+
+/// There is a plan for even numbers of columns, and one for odd ones.
+#[test]
+fn parts_of_computed_lengths_have_two_plans() {
+    let core = Core::new().unwrap();
+    let sizes = [[24, 32], [25, 33], [27, 39], [102, 8], [7, 66]];
+    let shapes = sizes.map(|[h, w]| vec![vec![2, 3, h, w]]);
+    for is_rest in [false, true] {
+        assert_eq!(plans(&core, &halves(&core, is_rest), &shapes), 2);
+    }
 }
 
 /// The dim of -1 is the number 8 only once `Add` has said that `x` and `y` have the same extents.

@@ -11,7 +11,7 @@ use crate::op::parse;
 use crate::{Build, Family, Infer, Lower, Op, OpDef, OpError, Signature, TensorType};
 use serde::Deserialize;
 use vinelift_nest::Scalar;
-use vinelift_tensor::{Dim, Extent, PartialShape};
+use vinelift_tensor::{Dim, Extent, Formula, PartialShape};
 
 pub(crate) static DEF: OpDef = OpDef {
     name: "Split",
@@ -67,6 +67,9 @@ impl Op for Split {
 
 impl Op for VariadicSplit {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
+        if let Some(lengths) = symbolic_lengths(cx) {
+            return outputs(cx, lengths.len(), |dim| symbolic_parts(dim, &lengths));
+        }
         let lengths = cx.integers_up_to(MOST, "split_lengths")?;
         let Some(parts) = lengths
             .as_ref()
@@ -120,6 +123,39 @@ fn outputs(
         TensorType::new(element, PartialShape::ranked(dims))
     };
     Ok(split(dims[axis])?.into_iter().map(with).collect())
+}
+
+/// The lengths of the parts, if some have symbols; one at most is what is left, `None`. Where one of those with symbols is negative, the
+/// numbers are asked for.
+fn symbolic_lengths(cx: &Infer<'_>) -> Option<Vec<Option<Extent>>> {
+    let lengths = cx.formulas("split_lengths")?;
+    let length = |length: &Formula| match length.as_number() {
+        Some(-1) => Some(None),
+        _ => Extent::of(*length).map(Some),
+    };
+    let lengths: Vec<Option<Extent>> = lengths.iter().map(length).collect::<Option<_>>()?;
+    let open = lengths.iter().filter(|length| length.is_none()).count();
+    (open <= 1 && lengths.len() <= MOST).then_some(lengths)
+}
+
+/// The parts of a dim that have these lengths.
+fn symbolic_parts(dim: Dim, lengths: &[Option<Extent>]) -> Result<Vec<Dim>, OpError> {
+    let taken = lengths.iter().flatten().copied();
+    let taken = taken.fold(Extent::from(0), Extent::sum);
+    let is_open = lengths.contains(&None);
+    let rest = match dim.extent() {
+        Some(extent) => {
+            let fits = taken.at_most(extent) && (is_open || extent.at_most(taken));
+            ensure!(
+                fits,
+                "parts of {taken} elements do not make up an extent of {dim}"
+            );
+            extent.difference(taken).into()
+        }
+        None => Dim::between(0, dim.max()),
+    };
+    let part = |length: &Option<Extent>| length.map_or(rest, Dim::from);
+    Ok(lengths.iter().map(part).collect())
 }
 
 fn part_dims(dim: Dim, lengths: &[i64]) -> Result<Vec<Dim>, OpError> {
