@@ -62,18 +62,8 @@ impl ColumnVectors {
         )
     }
 
-    /// Vectors that can be loaded from the operand as it is: those columns whose elements lie close
-    /// together, in order, and follow each other in `out`.
-    pub(crate) fn plain(
-        from: &[u32],
-        out: &[u32],
-        lanes: usize,
-        most: impl Fn(usize) -> usize,
-    ) -> ColumnVectors {
-        let mut vectors = Vec::new();
-        let place = |column| out[column];
-        each_run(from, lanes, place, |vector| vectors.push(vector));
-        let most = most(vectors.len());
+    /// These [`plain_vectors`], at most `most` in a panel.
+    pub(crate) fn plain(vectors: Vec<Vector>, lanes: usize, most: usize) -> ColumnVectors {
         ColumnVectors::new(vectors, lanes, most, true)
     }
 
@@ -112,11 +102,13 @@ impl ColumnVectors {
     }
 }
 
-/// How many vectors [`ColumnVectors::plain`] has.
-pub(crate) fn plain_vectors(from: &[u32], out: &[u32], lanes: usize) -> usize {
-    let mut count = 0;
-    each_run(from, lanes, |column| out[column], |_| count += 1);
-    count
+/// Vectors that can be loaded from the operand as it is: those columns whose elements lie close
+/// together, in order, and follow each other in `out`.
+pub(crate) fn plain_vectors(from: &[u32], out: &[u32], lanes: usize) -> Vec<Vector> {
+    let mut vectors = Vec::new();
+    let place = |column| out[column];
+    each_run(from, lanes, place, |vector| vectors.push(vector));
+    vectors
 }
 
 /// [`ColumnPanel::last`] of vectors that are contiguous in `out`.

@@ -191,7 +191,7 @@ impl PreparedContraction {
         };
         let (packed, contiguous) = ColumnVectors::packed(&column_out, lanes, most);
         let is_plain = forms[usize::from(!groups.exchanged)] == Form::Plain;
-        let plain_vectors = (is_plain && group == 1 && narrow.is_none())
+        let plain = (is_plain && group == 1 && narrow.is_none())
             .then(|| plain_vectors(&column_side.points, &column_out, lanes));
         let lays_across = row_panels == 1
             && height <= across
@@ -221,7 +221,7 @@ impl PreparedContraction {
             live: None,
             panels_at_once,
             packed,
-            plain_vectors,
+            plain_vectors: plain.as_ref().map(Vec::len),
             plain: None,
             lays_across,
             scatter: None,
@@ -237,13 +237,11 @@ impl PreparedContraction {
             columns: column_side,
             batch: groups.batch,
         };
-        if !contiguous {
-            kernel.scatter = Some(column_out);
-        } else if kernel.reads_plain_columns() {
-            let most = |vectors| width(height, vectors, &tiles);
-            let points = &kernel.columns.points;
-            kernel.plain = Some(ColumnVectors::plain(points, &column_out, lanes, most));
-        }
+        kernel.scatter = (!contiguous).then_some(column_out);
+        kernel.plain = plain.filter(|_| kernel.reads_plain_columns()).map(|plain| {
+            let most = width(height, plain.len(), &tiles);
+            ColumnVectors::plain(plain, lanes, most)
+        });
         Ok(kernel)
     }
 
