@@ -302,15 +302,22 @@ impl<'a> Infer<'a> {
 
 /// The elements of input `i`, if they are known exactly and some have symbols.
 pub(crate) fn formulas(bounds: &[Option<Vec<ValueRange>>], i: usize) -> Option<Vec<Formula>> {
-    let ranges = bounds.get(i)?.as_ref()?;
-    let is_symbolic = ranges.iter().any(ValueRange::is_symbolic);
-    is_symbolic.then(|| ranges.iter().map(|range| range.formula()).collect())?
+    symbolic(bounds, i, ValueRange::formula)
 }
 
 /// The elements of input `i`, whatever their type is, if all are integers that are known exactly and some have symbols.
 pub(crate) fn whole_numbers(bounds: &[Option<Vec<ValueRange>>], i: usize) -> Option<Vec<Formula>> {
+    symbolic(bounds, i, ValueRange::whole_number)
+}
+
+/// What `of` gives of the elements of input `i`, if it gives something of all and some have symbols.
+fn symbolic(
+    bounds: &[Option<Vec<ValueRange>>],
+    i: usize,
+    of: fn(ValueRange) -> Option<Formula>,
+) -> Option<Vec<Formula>> {
     let ranges = bounds.get(i)?.as_ref()?.iter();
-    let numbers: Vec<Formula> = ranges.map(|r| r.whole_number()).collect::<Option<_>>()?;
+    let numbers: Vec<Formula> = ranges.map(|range| of(*range)).collect::<Option<_>>()?;
     let is_symbolic = |number: &Formula| number.as_number().is_none();
     numbers.iter().any(is_symbolic).then_some(numbers)
 }

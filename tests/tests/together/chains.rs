@@ -222,7 +222,7 @@ fn attention_of_grouped_heads_is_the_same_in_chains() {
     }
 }
 
-/// One plan for all lengths: tasks are some rows of a head, or whole heads where these are so many that their rows are not one loop.
+/// One plan for all lengths. A task computes some rows of one head or, in models of 64 heads and more, whole heads.
 #[test]
 fn attention_of_grouped_heads_is_chained_by_one_plan_for_all_lengths() {
     let core = Core::new().unwrap();

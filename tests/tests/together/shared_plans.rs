@@ -281,7 +281,7 @@ fn of_any_rows(core: &Core, model: &Model) -> CompiledModel {
     core.compile_model_with(&open, generic).unwrap()
 }
 
-/// Checks that `class` gives what a plan for so many rows of 48 columns gives.
+/// Checks that `class` and a plan for this number of rows alone, each of 48 columns, give the same bits.
 fn check_rows(
     core: &Core,
     (model, class): (&Model, &CompiledModel),

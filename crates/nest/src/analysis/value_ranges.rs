@@ -100,11 +100,6 @@ impl ValueRange {
         }
     }
 
-    /// Whether it is a formula that has symbols.
-    pub fn is_symbolic(&self) -> bool {
-        matches!(self, ValueRange::Formula(formula) if formula.as_number().is_none())
-    }
-
     /// Itself without symbols: a formula is pinned.
     pub fn pinned(self) -> ValueRange {
         match self {
