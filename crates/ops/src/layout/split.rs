@@ -67,10 +67,7 @@ impl Op for Split {
 
 impl Op for VariadicSplit {
     fn infer(&self, cx: &Infer<'_>) -> Result<Vec<TensorType>, OpError> {
-        if let Some(lengths) = symbolic_lengths(cx) {
-            return outputs(cx, lengths.len(), |dim| symbolic_parts(dim, &lengths));
-        }
-        let lengths = cx.integers_up_to(MOST, "split_lengths")?;
+        let lengths = lengths(cx)?;
         let Some(parts) = lengths
             .as_ref()
             .map(Vec::len)
@@ -125,67 +122,66 @@ fn outputs(
     Ok(split(dims[axis])?.into_iter().map(with).collect())
 }
 
-/// The lengths of the parts, if some have symbols; one at most is what is left, `None`. Where one of those with symbols is negative, the
-/// numbers are asked for.
-fn symbolic_lengths(cx: &Infer<'_>) -> Option<Vec<Option<Extent>>> {
-    let lengths = cx.formulas("split_lengths")?;
-    let length = |length: &Formula| match length.as_number() {
-        Some(-1) => Some(None),
-        _ => Extent::of(*length).map(Some),
+/// The lengths of the parts, if they are known: natural but for one at most that is what is left, `None`.
+fn lengths(cx: &Infer<'_>) -> Result<Option<Vec<Option<Extent>>>, OpError> {
+    let is_right = |lengths: &Vec<Option<Extent>>| {
+        let open = lengths.iter().filter(|length| length.is_none()).count();
+        open <= 1 && lengths.len() <= MOST
     };
-    let lengths: Vec<Option<Extent>> = lengths.iter().map(length).collect::<Option<_>>()?;
-    let open = lengths.iter().filter(|length| length.is_none()).count();
-    (open <= 1 && lengths.len() <= MOST).then_some(lengths)
+    if let Some(formulas) = cx.formulas("split_lengths") {
+        let length = |length: &Formula| match length.as_number() {
+            Some(-1) => Some(None),
+            _ => Extent::of(*length).map(Some),
+        };
+        let lengths = formulas.iter().map(length).collect::<Option<_>>();
+        // Numbers are asked for where these are wrong.
+        if let Some(lengths) = lengths.filter(is_right) {
+            return Ok(Some(lengths));
+        }
+    }
+    let Some(numbers) = cx.integers_up_to(MOST, "split_lengths")? else {
+        return Ok(None);
+    };
+    let length = |length: &i64| match *length {
+        -1 => Some(None),
+        length => usize::try_from(length).ok().map(|n| Some(n.into())),
+    };
+    let lengths = numbers.iter().map(length).collect::<Option<_>>();
+    let lengths = lengths.filter(is_right).ok_or_else(|| {
+        OpError::Shape(format!(
+            "`split_lengths` {numbers:?} must be natural but for one -1"
+        ))
+    })?;
+    Ok(Some(lengths))
 }
 
-/// The parts of a dim that have these lengths.
-fn symbolic_parts(dim: Dim, lengths: &[Option<Extent>]) -> Result<Vec<Dim>, OpError> {
+/// The parts of a dim that have these lengths; `None` is what is left.
+fn part_dims(dim: Dim, lengths: &[Option<Extent>]) -> Result<Vec<Dim>, OpError> {
     let taken = lengths.iter().flatten().copied();
     let taken = taken.fold(Extent::from(0), Extent::sum);
     let is_open = lengths.contains(&None);
-    let rest = match dim.extent() {
-        Some(extent) => {
-            let fits = taken.at_most(extent) && (is_open || extent.at_most(taken));
-            ensure!(
-                fits,
-                "parts of {taken} elements do not make up an extent of {dim}"
-            );
-            extent.difference(taken).into()
-        }
-        None => Dim::between(0, dim.max()),
+    let (has_room, is_whole) = match (dim.extent(), taken.number()) {
+        (Some(extent), _) => (taken.at_most(extent), is_open || extent.at_most(taken)),
+        (None, Some(taken)) => (
+            dim.max().is_none_or(|max| taken <= max),
+            is_open || dim.min() <= taken,
+        ),
+        (None, None) => (true, true),
+    };
+    if !(has_room && is_whole) {
+        let number = |length: &Option<Extent>| length.map_or("-1".to_owned(), |n| n.to_string());
+        let lengths: Vec<String> = lengths.iter().map(number).collect();
+        return Err(OpError::Shape(format!(
+            "`split_lengths` [{}] do not make up an extent of {dim}",
+            lengths.join(", ")
+        )));
+    }
+    let rest = match (dim.extent(), taken.number()) {
+        (Some(extent), _) => extent.difference(taken).into(),
+        (None, Some(taken)) => grown(dim, -(taken as i128)),
+        (None, None) => Dim::between(0, dim.max()),
     };
     let part = |length: &Option<Extent>| length.map_or(rest, Dim::from);
-    Ok(lengths.iter().map(part).collect())
-}
-
-fn part_dims(dim: Dim, lengths: &[i64]) -> Result<Vec<Dim>, OpError> {
-    let least = lengths.iter().min().copied().unwrap_or(0);
-    let open = lengths.iter().filter(|&&n| n == -1).count();
-    ensure!(
-        least >= -1 && open <= 1,
-        "`split_lengths` {lengths:?} must be natural but for one -1"
-    );
-    let taken: i128 = lengths
-        .iter()
-        .filter(|n| **n >= 0)
-        .map(|&n| i128::from(n))
-        .sum();
-    let (room, exact) = match (dim.extent(), usize::try_from(taken)) {
-        (Some(extent), Ok(taken)) => (
-            Extent::from(taken).at_most(extent),
-            open == 1 || extent.at_most(taken.into()),
-        ),
-        _ => (
-            dim.max().is_none_or(|max| taken <= max as i128),
-            open == 1 || dim.min() as i128 <= taken,
-        ),
-    };
-    ensure!(
-        room && exact,
-        "`split_lengths` {lengths:?} do not make up an extent of {dim}"
-    );
-    let rest = grown(dim, -taken);
-    let part = |&n: &i64| usize::try_from(n).map_or(rest, Dim::fixed);
     Ok(lengths.iter().map(part).collect())
 }
 
@@ -248,8 +244,11 @@ mod tests {
         let message = "`split_lengths` [-1, -1] must be natural but for one -1";
         assert_eq!(split(&[-1, -1]).unwrap_err(), message);
         let max = i64::MAX;
-        let message = format!("`split_lengths` [{max}, {max}] do not make up an extent of 6");
-        assert_eq!(split(&[max, max]).unwrap_err(), message);
+        let message =
+            format!("`split_lengths` [{max}, {max}, {max}] do not make up an extent of 6");
+        assert_eq!(split(&[max, max, max]).unwrap_err(), message);
+        let message = format!("`split_lengths` [1, -2, {max}] must be natural but for one -1");
+        assert_eq!(split(&[1, -2, max]).unwrap_err(), message);
     }
 
     /// Lengths of which even the number comes with a run: the layer's outputs tell it.
@@ -275,12 +274,27 @@ mod tests {
     #[test]
     fn intervals() {
         let dim = Dim::between(4, Some(9));
-        let parts: Vec<String> = part_dims(dim, &[3, -1])
-            .unwrap()
-            .iter()
-            .map(Dim::to_string)
-            .collect();
-        assert_eq!(parts, ["3", "1..6"]);
+        let parts = |lengths: &[Option<usize>]| {
+            let lengths: Vec<Option<Extent>> =
+                lengths.iter().map(|n| n.map(Extent::from)).collect();
+            let parts = part_dims(dim, &lengths).map_err(|error| error.to_string());
+            parts.map(|parts| {
+                parts
+                    .iter()
+                    .map(Dim::to_string)
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            })
+        };
+        assert_eq!(parts(&[Some(3), None]).unwrap(), "3 1..6");
+        assert_eq!(parts(&[Some(3), Some(4)]).unwrap(), "3 4");
+        let message = |lengths| {
+            Err(format!(
+                "`split_lengths` [{lengths}] do not make up an extent of 4..9"
+            ))
+        };
+        assert_eq!(parts(&[Some(3)]), message("3"));
+        assert_eq!(parts(&[Some(9), Some(1), None]), message("9, 1, -1"));
         assert_eq!(divided(dim, 3), Some(Dim::between(2, Some(3))));
     }
 }
