@@ -17,7 +17,7 @@ PAGE = HERE.parent / "speed.md"
 README = HERE.parents[3] / "README.md"
 
 LIMITS = {"256": "256-bit AVX", "512": "AVX-512"}
-INSTRUCTIONS = {"256": "AVX2, AVX-VNNI", "512": "AVX-512"}
+INSTRUCTIONS = {"256": "AVX2", "512": "AVX-512"}
 COUNTS = {"1": "one thread", "2": "two threads"}
 
 STYLE = """
@@ -250,12 +250,13 @@ def slower(data):
 
 
 def caption(data):
-    about = {bits: data.measured[bits] for bits in data.widths}
-    places = []
-    for its in about.values():
+    widths = {}
+    for bits in data.widths:
+        its = data.measured[bits]
         place = f"{its['machine']}, {its['date']}, Vinelift {its['vinelift']} and OpenVINO {its['openvino']}"
-        if place not in places:
-            places.append(place)
+        widths.setdefault(place, []).append(LIMITS[bits])
+    # Widths that were measured in different places are named.
+    places = [place if len(widths) == 1 else f"{' and '.join(its)}: {place}" for place, its in widths.items()]
     means = []
     for bits in data.widths:
         parts = [f"{short(data.mean(bits, count))} ({COUNTS.get(count, f'{count} threads')})" for count in data.counts]
