@@ -310,7 +310,7 @@ pub(crate) fn whole_numbers(bounds: &[Option<Vec<ValueRange>>], i: usize) -> Opt
     symbolic(bounds, i, ValueRange::whole_number)
 }
 
-/// What `of` gives of the elements of input `i`, if it gives something of all and some have symbols.
+/// Makes a formula of each element of input `i` by `of`. `None` if one element has no formula, or no formula has symbols.
 fn symbolic(
     bounds: &[Option<Vec<ValueRange>>],
     i: usize,

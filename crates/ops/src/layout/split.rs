@@ -122,32 +122,19 @@ fn outputs(
     Ok(split(dims[axis])?.into_iter().map(with).collect())
 }
 
-/// The lengths of the parts, if they are known: natural but for one at most that is what is left, `None`.
+/// The lengths of the parts, if they are known, with `None` for the one of them that takes what is left.
 fn lengths(cx: &Infer<'_>) -> Result<Option<Vec<Option<Extent>>>, OpError> {
-    let is_right = |lengths: &Vec<Option<Extent>>| {
-        let open = lengths.iter().filter(|length| length.is_none()).count();
-        open <= 1 && lengths.len() <= MOST
-    };
-    if let Some(formulas) = cx.formulas("split_lengths") {
-        let length = |length: &Formula| match length.as_number() {
-            Some(-1) => Some(None),
-            _ => Extent::of(*length).map(Some),
-        };
-        let lengths = formulas.iter().map(length).collect::<Option<_>>();
-        // Numbers are asked for where these are wrong.
-        if let Some(lengths) = lengths.filter(is_right) {
-            return Ok(Some(lengths));
-        }
+    cx.expect_list("split_lengths", MOST)?;
+    let formulas = cx.formulas("split_lengths");
+    if let Some(lengths) = formulas.and_then(|formulas| natural_but_one(&formulas)) {
+        return Ok(Some(lengths));
     }
+    // Also for formulas of which one is negative: the error names numbers.
     let Some(numbers) = cx.integers_up_to(MOST, "split_lengths")? else {
         return Ok(None);
     };
-    let length = |length: &i64| match *length {
-        -1 => Some(None),
-        length => usize::try_from(length).ok().map(|n| Some(n.into())),
-    };
-    let lengths = numbers.iter().map(length).collect::<Option<_>>();
-    let lengths = lengths.filter(is_right).ok_or_else(|| {
+    let formulas: Vec<Formula> = numbers.iter().copied().map(Formula::number).collect();
+    let lengths = natural_but_one(&formulas).ok_or_else(|| {
         OpError::Shape(format!(
             "`split_lengths` {numbers:?} must be natural but for one -1"
         ))
@@ -155,18 +142,34 @@ fn lengths(cx: &Infer<'_>) -> Result<Option<Vec<Option<Extent>>>, OpError> {
     Ok(Some(lengths))
 }
 
+/// These lengths as extents, with `None` for -1; `None` if another one is negative, or -1 comes twice.
+fn natural_but_one(lengths: &[Formula]) -> Option<Vec<Option<Extent>>> {
+    let length = |length: &Formula| match length.as_number() {
+        Some(-1) => Some(None),
+        _ => Extent::of(*length).map(Some),
+    };
+    let lengths: Vec<Option<Extent>> = lengths.iter().map(length).collect::<Option<_>>()?;
+    let open = lengths.iter().filter(|length| length.is_none()).count();
+    (open <= 1).then_some(lengths)
+}
+
 /// The parts of a dim that have these lengths; `None` is what is left.
 fn part_dims(dim: Dim, lengths: &[Option<Extent>]) -> Result<Vec<Dim>, OpError> {
     let taken = lengths.iter().flatten().copied();
     let taken = taken.fold(Extent::from(0), Extent::sum);
     let is_open = lengths.contains(&None);
-    let (has_room, is_whole) = match (dim.extent(), taken.number()) {
-        (Some(extent), _) => (taken.at_most(extent), is_open || extent.at_most(taken)),
+    let (has_room, is_whole, rest) = match (dim.extent(), taken.number()) {
+        (Some(extent), _) => (
+            taken.at_most(extent),
+            is_open || extent.at_most(taken),
+            extent.difference(taken).into(),
+        ),
         (None, Some(taken)) => (
             dim.max().is_none_or(|max| taken <= max),
             is_open || dim.min() <= taken,
+            grown(dim, -(taken as i128)),
         ),
-        (None, None) => (true, true),
+        (None, None) => (true, true, Dim::between(0, dim.max())),
     };
     if !(has_room && is_whole) {
         let number = |length: &Option<Extent>| length.map_or("-1".to_owned(), |n| n.to_string());
@@ -176,11 +179,6 @@ fn part_dims(dim: Dim, lengths: &[Option<Extent>]) -> Result<Vec<Dim>, OpError> 
             lengths.join(", ")
         )));
     }
-    let rest = match (dim.extent(), taken.number()) {
-        (Some(extent), _) => extent.difference(taken).into(),
-        (None, Some(taken)) => grown(dim, -(taken as i128)),
-        (None, None) => Dim::between(0, dim.max()),
-    };
     let part = |length: &Option<Extent>| length.map_or(rest, Dim::from);
     Ok(lengths.iter().map(part).collect())
 }
@@ -244,6 +242,8 @@ mod tests {
         let message = "`split_lengths` [-1, -1] must be natural but for one -1";
         assert_eq!(split(&[-1, -1]).unwrap_err(), message);
         let max = i64::MAX;
+        let message = format!("`split_lengths` [{max}, {max}] do not make up an extent of 6");
+        assert_eq!(split(&[max, max]).unwrap_err(), message);
         let message =
             format!("`split_lengths` [{max}, {max}, {max}] do not make up an extent of 6");
         assert_eq!(split(&[max, max, max]).unwrap_err(), message);
