@@ -110,7 +110,7 @@ impl PreparedContraction {
     /// Plans runs whose operands come in the given forms, in about `tasks` tasks.
     pub fn plan(&self, left: Form, right: Form, tasks: usize) -> TaskPartition {
         let (rows, columns) = self.sides(left, right);
-        let (columns, parts) = self.divided(columns, tasks.max(1));
+        let (columns, parts) = self.divided(rows, columns, tasks.max(1));
         self.planned(rows, columns, parts, tasks)
     }
 
@@ -125,7 +125,7 @@ impl PreparedContraction {
         ranges: &[Range<usize>],
     ) -> Option<TaskPartition> {
         let (rows, columns) = self.sides(left, right);
-        let columns = match self.column_source(columns) {
+        let columns = match self.column_source(rows, columns) {
             ColumnSource::Own if self.is_shared_small() && ranges.len() > 1 => ColumnSource::Shared,
             columns => columns,
         };

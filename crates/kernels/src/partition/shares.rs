@@ -57,8 +57,13 @@ impl PreparedContraction {
     }
 
     /// Where tiles get their columns from, and what each of about this many tasks does.
-    pub(super) fn divided(&self, columns: Form, tasks: usize) -> (ColumnSource, Vec<TaskShare>) {
-        let columns = self.column_source(columns);
+    pub(super) fn divided(
+        &self,
+        rows: Form,
+        columns: Form,
+        tasks: usize,
+    ) -> (ColumnSource, Vec<TaskShare>) {
+        let columns = self.column_source(rows, columns);
         let parts = self.parts(columns, tasks);
         let share_columns = parts
             .iter()

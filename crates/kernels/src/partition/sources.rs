@@ -75,18 +75,20 @@ impl PreparedContraction {
         elements.map_or(0, |elements| elements.div_ceil(self.group))
     }
 
-    /// Whether tiles read plain columns where these lie.
+    /// Whether tiles read plain columns where these lie, for some form of the rows.
     pub(crate) fn reads_plain_columns(&self) -> bool {
-        self.column_source(Form::Plain) == ColumnSource::Plain
+        !self.laying_across_pays() && self.plain_pays()
     }
 
-    /// Where tiles get columns of a form from, if each task has some of its own.
-    pub(super) fn column_source(&self, columns: Form) -> ColumnSource {
+    /// Where tiles get columns of a form from, if each task has some of its own, and rows come in the other.
+    pub(super) fn column_source(&self, rows: Form, columns: Form) -> ColumnSource {
         match columns {
             Form::Packed => ColumnSource::Packed,
             Form::Coded => ColumnSource::Coded,
             Form::Plain if self.laying_across_pays() => ColumnSource::Across,
-            Form::Plain if self.plain_pays() => ColumnSource::Plain,
+            Form::Plain if self.plain_pays() && !self.packing_spares_rows(rows) => {
+                ColumnSource::Plain
+            }
             Form::Plain => ColumnSource::Own,
         }
     }
@@ -292,12 +294,33 @@ impl PreparedContraction {
         if step > 0 && step.is_multiple_of(PAGE) && self.k >= 8 && many_tiles {
             return false;
         }
+        more <= self.packing_columns(plain)
+    }
+
+    /// The cycles for each `k` that packing the columns takes, which lie in `plain` vectors.
+    fn packing_columns(&self, plain: usize) -> f64 {
+        let packed = self.packed.vectors.len();
         let few = plain <= 3 * packed || self.columns.k_line == Some(1);
-        let packing = match few {
+        let of_vector = match few {
             true if self.columns.has_whole_vectors(self.lanes) => 2.75,
             true => 5.0,
             false => 16.0,
         };
-        more <= packed as f64 * packing
+        packed as f64 * of_vector
+    }
+
+    /// Whether it is cheaper to pack plain columns than the rows: tiles take rows from where they lie beside packed columns, but
+    /// beside plain ones only if these rows are direct.
+    fn packing_spares_rows(&self, rows: Form) -> bool {
+        /// Cycles that packing an element of a row takes.
+        const ROW_ELEMENT: f64 = 1.0;
+        let Some(plain) = self.plain_vectors else {
+            return false;
+        };
+        let source = |columns, panels| self.row_source(rows, columns, panels);
+        let packs_rows = |columns| source(columns, self.packed.panels.len()) == RowSource::Own;
+        packs_rows(ColumnSource::Plain)
+            && !packs_rows(ColumnSource::Own)
+            && self.packing_columns(plain) < ROW_ELEMENT * self.rows.points.len() as f64
     }
 }

@@ -92,6 +92,47 @@ fn every_second_column_is_packed_for_several_rows() {
     }
 }
 
+/// Beside plain columns rows would be packed: of many rows, it is the columns that are.
+#[test]
+fn columns_are_packed_so_that_more_rows_are_not() {
+    let product = |rows, columns, k| Contraction {
+        element: Element::F32,
+        batch: vec![Dim::new(2, rows * k, k * columns, rows * columns)],
+        m: vec![Dim::new(rows, k, 0, columns)],
+        n: vec![Dim::new(columns, 0, 1, 1)],
+        k: vec![Dim::new(1, k, 0, 0), Dim::new(k, 1, columns, 0)],
+    };
+    let sources = |rows, columns, k| {
+        let contraction = product(rows, columns, k);
+        let names = [1, 3].map(|tasks| columns_with(Isa::Avx2, &contraction, tasks));
+        names.into_iter().flatten()
+    };
+    for (columns, least) in [(16, 6), (32, 12), (40, 14), (64, 23)] {
+        for k in [5, 33, 700] {
+            for name in sources(least - 1, columns, k) {
+                assert!(name.contains("right direct"), "{name}: {columns}");
+            }
+            for rows in [least, 50] {
+                for name in sources(rows, columns, k) {
+                    let are_packed = name.contains("left strided, right packed");
+                    assert!(are_packed, "{name}: {columns}");
+                }
+            }
+        }
+    }
+    // Rows that lie across are packed anyway, or read where they lie beside columns of either kind.
+    let across = |rows, columns, k| Contraction {
+        m: vec![Dim::new(rows, 1, 0, columns)],
+        k: vec![Dim::new(1, 0, 0, 0), Dim::new(k, rows, columns, 0)],
+        ..product(rows, columns, k)
+    };
+    for columns in [16, 200] {
+        if let Some(name) = columns_with(Isa::Avx2, &across(50, columns, 33), 1) {
+            assert!(name.contains("right direct"), "{name}: {columns}");
+        }
+    }
+}
+
 /// Whether tiles lay the columns across.
 fn check(isa: Isa, contraction: &Contraction, expected: bool) {
     for tasks in [1, 2, 5] {
