@@ -4,7 +4,7 @@
 //!
 //! is `f(round((y - low) / width · n))` of `y = min(high, max(low, x))`, if that is `top` where `y` is `high`, and `bottom` where it is
 //! `low`: this is evaluated, and the select of an end where it is not so stays. And `(y - low) / width` is then a product and a
-//! sum ([`reciprocal`]), as it can neither overflow nor, where that would change what it is rounded to, underflow.
+//! sum, where that is rounded to the same integers ([`reciprocal`]): it can neither overflow nor, where that would matter, underflow.
 
 mod limits;
 
@@ -134,10 +134,11 @@ impl Rebuild<'_> {
         let (moved, width) = as_binary(Binary::Div, quotient)?;
         let (unknown, low) = as_binary(Binary::Sub, moved)?;
         let range = self.high as f32 - self.low as f32;
+        let count = float(steps)?;
         let fits = unknown == self.unknown
             && float(low)? == self.low
             && float(width)? == f64::from(range)
-            && (1.0..=MOST_STEPS).contains(&float(steps)?);
+            && (1.0..=MOST_STEPS).contains(&count);
         if !fits {
             return None;
         }
@@ -146,7 +147,7 @@ impl Rebuild<'_> {
             Some(0) => self.clamped.clone(),
             _ => self.clamped.clone() - low.clone(),
         };
-        let quotient = match reciprocal(range) {
+        let quotient = match reciprocal(range, count as f32) {
             Some(factors) => {
                 let [high, low] = factors.map(|x| number(f64::from(x), F32));
                 fma(&moved, &high, &(&moved * &low))

@@ -42,7 +42,7 @@ pub(super) fn by_channel<'a>(
     for (low, high) in ranges {
         let is_range = low < high && (high - low).is_finite();
         let (zero, scale) = points(low.into(), high.into(), formula.steps).filter(|_| is_range)?;
-        let [near, rest] = reciprocal(high - low)?;
+        let [near, rest] = reciprocal(high - low, formula.steps as f32)?;
         for (table, x) in tables
             .iter_mut()
             .zip([low, high, zero as f32, scale as f32, near, rest])
