@@ -1,6 +1,6 @@
 //! Where tasks find their rows and columns: what pays for the caches of the machine.
 
-use super::{ColumnSource, RowSource, TaskShare};
+use super::{ColumnSource, LINE, RowSource, TaskShare};
 use crate::engine::{ADDRESSED_ROWS, CODED_ROWS};
 use crate::geometry::ColumnVectors;
 use crate::groups::Spacing;
@@ -285,16 +285,34 @@ impl PreparedContraction {
         // laid across.
         let more =
             plain.saturating_sub(packed) as f64 * (self.rows.points.len() as f64 / 2.0).max(1.5);
-        // Lines a multiple of a page apart crowd the same few places of the first cache, and tiles
-        // of few vectors use little of each.
-        const PAGE: usize = 4096;
-        // As many tiles as make up for packing.
-        let many_tiles = self.row_panels > 2;
         let step = self.columns.k_line.unwrap_or(0) * self.element.bytes();
-        if step > 0 && step.is_multiple_of(PAGE) && self.k >= 8 && many_tiles {
+        if self.lines_crowd(step) {
             return false;
         }
         more <= self.packing_columns(plain)
+    }
+
+    /// Whether the lines of plain columns, `step` bytes from one `k` to the next, take so many places of the same sets of the first
+    /// cache that later tiles do not find them there, and so many tiles come that packing the columns first pays.
+    fn lines_crowd(&self, step: usize) -> bool {
+        /// Lines this far apart are all in one set.
+        const PAGE: usize = 4096;
+        const SETS: usize = PAGE / LINE;
+        /// How many lines of a set columns may take: rows and results take others.
+        const MOST_OF_SET: usize = 2;
+        /// Fewer lines are found in a set, whatever else is.
+        const FEWEST: usize = 8;
+        /// Rows that pay for packing: few where all lines are in one set.
+        const ROWS: usize = 40;
+        if step < LINE || self.k < FEWEST {
+            return false;
+        }
+        let sets = SETS.min(PAGE >> PAGE.trailing_zeros().min(step.trailing_zeros()));
+        let are_many = match sets {
+            1 => self.row_panels > 2,
+            _ => self.rows.points.len() >= ROWS,
+        };
+        are_many && self.k > MOST_OF_SET * sets
     }
 
     /// The cycles for each `k` that packing the columns takes, which lie in `plain` vectors.

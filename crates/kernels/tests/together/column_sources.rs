@@ -133,6 +133,39 @@ fn columns_are_packed_so_that_more_rows_are_not() {
     }
 }
 
+/// Lines of columns that crowd few sets of the first cache are packed for many rows.
+#[test]
+fn columns_are_packed_where_their_lines_crowd_the_cache() {
+    // Rows that are direct, so that it is no matter of packing these.
+    let product = |rows, k, step| Contraction {
+        element: Element::F32,
+        batch: vec![Dim::new(1, 0, 0, 0)],
+        m: vec![Dim::new(rows, 1, 0, 16)],
+        n: vec![Dim::new(16, 0, 1, 1)],
+        k: vec![Dim::new(1, 0, 0, 0), Dim::new(k, rows, step, 0)],
+    };
+    let is_packed = |rows, k, step| {
+        let name = columns_with(Isa::Avx2, &product(rows, k, step), 1)?;
+        Some(name.contains("right packed in tasks"))
+    };
+    // 4096 bytes apart, lines are in one set; 256, in one of 16; 784, in any of 64.
+    for (step, least_k, least_rows) in [(1024, 8, 13), (64, 33, 40), (196, 129, 40)] {
+        if Isa::Avx2.available() {
+            assert_eq!(is_packed(least_rows, least_k, step), Some(true), "{step}");
+            assert_eq!(
+                is_packed(least_rows, least_k - 1, step),
+                Some(false),
+                "{step}"
+            );
+            assert_eq!(
+                is_packed(least_rows - 1, least_k, step),
+                Some(false),
+                "{step}"
+            );
+        }
+    }
+}
+
 /// Whether tiles lay the columns across.
 fn check(isa: Isa, contraction: &Contraction, expected: bool) {
     for tasks in [1, 2, 5] {
