@@ -292,8 +292,8 @@ impl PreparedContraction {
         more <= self.packing_columns(plain)
     }
 
-    /// Whether the lines of plain columns, `step` bytes from one `k` to the next, take so many places of the same sets of the first
-    /// cache that later tiles do not find them there, and so many tiles come that packing the columns first pays.
+    /// Whether the first cache loses plain columns, `step` bytes from one `k` to the next, from one tile to the next, because their
+    /// lines share few of its sets; and there are enough rows for packing to pay.
     fn lines_crowd(&self, step: usize) -> bool {
         /// Lines this far apart are all in one set.
         const PAGE: usize = 4096;

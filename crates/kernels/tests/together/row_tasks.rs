@@ -118,8 +118,9 @@ fn check_all(contraction: &Contraction, count: usize, cuts: &[usize]) {
                 let covered: Vec<usize> = ranges.iter().cloned().flatten().collect();
                 assert_eq!(covered, (0..rows).collect::<Vec<_>>());
                 let is_whole = |range: &Range<usize>| range.start.is_multiple_of(unit);
+                // Dims of the batch that only rows have count as rows.
                 let batch: usize = contraction.batch.iter().map(|dim| dim.extent).product();
-                let fits = (rows / batch.max(1)).is_multiple_of(unit);
+                let fits = rows.is_multiple_of(batch) && (rows / batch.max(1)).is_multiple_of(unit);
                 assert!(!fits || ranges.iter().all(is_whole), "{ranges:?} of {unit}");
                 check(&kernel, contraction, &ranges);
             }
@@ -142,6 +143,21 @@ proptest! {
             let contraction = Contraction { element, ..contraction.clone() };
             check_all(&contraction, count, &cuts);
         }
+    }
+}
+
+/// Of four batches, in two of which the right operand is the same.
+#[test]
+fn batches_that_share_an_operand() {
+    let contraction = Contraction {
+        element: Element::F32,
+        batch: vec![Dim::new(4, 4, 1, 4), Dim::new(2, 2, 0, 2)],
+        m: vec![Dim::new(2, 1, 0, 1)],
+        n: vec![],
+        k: vec![Dim::new(3, 1, 4, 0)],
+    };
+    for count in 1..9 {
+        check_all(&contraction, count, &[]);
     }
 }
 

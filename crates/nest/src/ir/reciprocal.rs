@@ -135,8 +135,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Those of about `count` divisors from 1 to 2, odd ones among them, whose quotients have other bits for some significands, or
-    /// for none.
+    /// Of about `count` divisors from 1 to 2, those for which [`Unlike`] finds significands, or those for which it finds none.
     fn divisors(count: usize, are_unlike: bool) -> impl Iterator<Item = f32> {
         let one = 1f32.to_bits();
         let all = (one..one + (1 << 23)).step_by(((1 << 23) / count) | 1);
