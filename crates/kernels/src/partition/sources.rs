@@ -280,9 +280,7 @@ impl PreparedContraction {
             return false;
         };
         let packed = self.packed.vectors.len();
-        // In cycles for each `k`: two vectors of a row are computed in one, if the loads allow, and a
-        // vector is packed in less than three if all lanes are equally far apart, in five if it comes from a few loads or lines are
-        // laid across.
+        // In cycles for each `k`: two vectors of a row are computed in one, if the loads allow.
         let more =
             plain.saturating_sub(packed) as f64 * (self.rows.points.len() as f64 / 2.0).max(1.5);
         let step = self.columns.k_line.unwrap_or(0) * self.element.bytes();
@@ -315,7 +313,8 @@ impl PreparedContraction {
         are_many && self.k > MOST_OF_SET * sets
     }
 
-    /// The cycles for each `k` that packing the columns takes, which lie in `plain` vectors.
+    /// The cycles for each `k` that packing the columns takes, which lie in `plain` vectors: for a packed vector less than three if
+    /// all lanes are equally far apart, five if it comes from a few loads or lines are laid across.
     fn packing_columns(&self, plain: usize) -> f64 {
         let packed = self.packed.vectors.len();
         let few = plain <= 3 * packed || self.columns.k_line == Some(1);
